@@ -2,7 +2,7 @@
 // gzip. They may fall. An increase is a decision (docs/performance.md).
 
 /** The entry that all others import, and never contain. */
-export const MAIN = { name: "index", bytes: 24_700 };
+export const MAIN = { name: "index", bytes: 25_700 };
 
 /**
  * The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. `acts` is for
@@ -20,7 +20,7 @@ export const ENTRIES = [
   { name: "offline-worker", bytes: 3_000, esm: true },
   { name: "offline-build", bytes: 3_000, esm: true },
   { name: "vite", bytes: 3_000, esm: true },
-  { name: "testing", bytes: 12_000 },
+  { name: "testing", bytes: 12_300 },
   { name: "cli", bytes: 3_000, esm: true, bin: "escale" },
 ];
 

@@ -64,6 +64,7 @@ export type { Mode, Phase, Status, StatusValue } from "./session/status.js";
 export type { Persistence, StorageUsage } from "./base/storage.js";
 export type { Value } from "./schema/values.js";
 export type { Composite, ItemsOf, TreeOf } from "./views/composite.js";
+export type { ScopeMatch, ScopeRules } from "./views/scope.js";
 export type { LiveCallback, LiveState, Stop } from "./views/view.js";
 export type { Collection, Held, HoldOptions } from "./views/views.js";
 export type { WaitOptions } from "./views/waiting.js";

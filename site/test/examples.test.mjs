@@ -30,6 +30,7 @@ const ON_REFERENCE = {
     Association: { key: ["id"], collections: { city: { key: ["city"], mutable: true } } },
     Member: { in: "Association", key: ["association", "number"], indexes: { joined: "int" } },
     Statutes: { in: "Association", key: ["association"] },
+    Person: { key: ["id"] },
   },
 };
 const execute = promisify(execFile);

@@ -13,7 +13,7 @@ export interface Patched {
 }
 
 /** The class of that name; throws if there is none. */
-export function classOf(schema: Schema, className: string): ClassDeclaration {
+export function classOf(schema: Pick<Schema, "classes">, className: string): ClassDeclaration {
   const declared = Object.hasOwn(schema.classes, className) ? schema.classes[className] : undefined;
   if (!declared) {
     const known = Object.keys(schema.classes).join(", ");

@@ -38,7 +38,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
     const { core } = living;
     const onError = (error: unknown): void => status.fail(error);
     const documents = new Documents(core, options.schema, onError);
-    const views = new Views(core, options.schema.classes, documents, status, onError, (def) => session.unsubscribe(def));
+    const views = new Views(core, options.schema.classes, documents, status, onError, (def) => session.leave(def));
     const session: Session<S, O> = new Session<S, O>({
       core,
       living,

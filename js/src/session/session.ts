@@ -27,6 +27,7 @@ import type {
   WriteOptions,
 } from "../writes/operation-types.js";
 import { checkMode, checkPassphrase } from "./options.js";
+import type { Parts } from "./parts.js";
 import { byKey } from "../schema/order.js";
 import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource } from "../schema/query.js";
 import type { Schema } from "../schema/schema.js";
@@ -37,6 +38,7 @@ import { reviveMap } from "../schema/values.js";
 import type { LiveQuestion } from "../views/live-query.js";
 import type { Composite, ItemsOf, TreeOf } from "../views/composite.js";
 import type { LiveCallback, Stop } from "../views/view.js";
+import type { ScopeRules } from "../views/scope.js";
 import type { Collection, Held, HoldOptions, Views } from "../views/views.js";
 import { Writes } from "../writes/writes.js";
 import { checkKey, classOf, joinedKey } from "../schema/writing.js";
@@ -58,23 +60,6 @@ export interface Meta {
 export interface Inspection {
   readonly store: Awaited<ReturnType<Core["inspect"]>>;
   readonly memory: ReturnType<Core["memory"]>;
-}
-
-/** The parts that a session consists of. */
-export interface Parts<S extends SchemaDeclaration> {
-  core: Core;
-  schema: Schema<S>;
-  /** Whether the session resolves conflicts of a class itself. */
-  resolvesConflicts: (className: string) => boolean;
-  status: LiveStatus;
-  documents: Documents;
-  views: Views;
-  /** Keeps the core alive. */
-  living: Living;
-  /** Decides where the core works. */
-  device: Device;
-  /** Clears the secrets with which the core could be opened again. */
-  forgetSecrets: () => void;
 }
 
 /** An open session: the documents of one org, on this device and in step with the server. */
@@ -192,6 +177,16 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return this.#guard(() => this.#views.composite(className, checkKey(key), items, defOf)) as Composite<TreeOf<S, C, I>>;
   }
 
+  /**
+   * Subscribes to all that the held documents lead to by these rules, with no network too. The rules alone subscribe to
+   * those classes: other subscriptions end, once every class that leads there is loaded. Stopping it ends none.
+   */
+  scope(rules: ScopeRules<S>): Stop {
+    const read = (className: string, text: string): Promise<object[]> => this.#load(className, () => this.#core.query(className, text));
+    const defOf = (className: string, match: unknown): string => this.#guard(() => this.#def(className, match));
+    return this.#guard(() => this.#views.scope(rules, { read, defOf }));
+  }
+
   /** The document of that key, if the session holds it. */
   async get<C extends ClassName<S>>(
     className: C,
@@ -278,10 +273,15 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   unsubscribe(classOrDef: string, match?: unknown): void {
     this.#guard(() => {
       const def = match === undefined ? classOrDef : this.#def(classOrDef, match);
-      this.#core.unsubscribe(def);
-      this.#device.unsubscribed(def);
+      this.leave(def);
       this.#views.end(def);
     });
+  }
+
+  /** @internal Ends the subscription to a def; its views stay. */
+  leave(def: string): void {
+    this.#core.unsubscribe(def);
+    this.#device.unsubscribed(def);
   }
 
   /** @internal Whether a list or a live query is about to read or to call back: `escale/testing` waits for it. */

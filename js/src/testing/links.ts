@@ -46,6 +46,18 @@ export function pkOf(org: string, { name, key }: Class, values: unknown): string
   return parts[0] ?? "";
 }
 
+/** The def of a match, as sessions name it. */
+export function defOf(org: string, declared: Class, match: object): string {
+  const { name, key, collections = {}, parentKeys } = declared;
+  const names = Object.keys(match);
+  if (names.length === 0) return name;
+  if (names.length === 1 && "key" in match && Array.isArray(match.key)) return `${name}@${pkOf(org, declared, match.key)}`;
+  const known = parentKeys === undefined ? Object.entries(collections) : [[ITEMS, { key: key.slice(0, parentKeys) }] as const];
+  const found = known.find(([, { key: of }]) => of.length === names.length && of.every((property) => property in match));
+  if (!found) throw badKey(`no collection of ${name} has the properties ${names.join(", ")}`);
+  return `${name}/${found[0]}@${shaS(found[1].key.map((property) => (match as Raw)[property]).join("/"))}`;
+}
+
 /** The collections that a document is in, as `name@hash`. */
 export function linksOf(declared: Class, data: Raw): string[] {
   const { collections = {} } = declared;

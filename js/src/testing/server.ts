@@ -7,7 +7,7 @@
 import type { ClassDeclaration, SchemaDeclaration } from "../schema/schema-types.js";
 import { Database, rowOf, Write, type Known, type Member, type Stored } from "./database.js";
 import { ascending, Fault, isUnexecuted } from "./fault.js";
-import { ITEMS, pkOf, valueOf, type Class } from "./links.js";
+import { defOf, ITEMS, pkOf, valueOf, type Class } from "./links.js";
 import { Executor, type Op, type ServerOperation } from "./operations.js";
 
 const DELTA_MS = 2_000;
@@ -53,6 +53,8 @@ export class Server {
   readonly listeners = new Set<(defs: ReadonlySet<string>, v: number) => void>();
   /** Called with each new operation before it is executed. It may write, or throw the fault of the operation. */
   before: (op: Op) => void = () => {};
+  /** The defs to which sessions have no right any more. */
+  readonly #withdrawn = new Set<string>();
   readonly #options: ServerOptions;
   readonly #executor: Executor;
   readonly #epoch: readonly [number, string];
@@ -89,6 +91,20 @@ export class Server {
   documents(className: string): { pk: string; v: number; data: Stored["data"] }[] {
     const rows = [...(this.db.documents.get(className) ?? [])].map(([pk, stored]) => ({ ...stored, pk }));
     return rows.filter((row) => !row.deleted && !this.#isEnded(row, this.#now())).sort((a, b) => (a.pk < b.pk ? -1 : 1));
+  }
+
+  /** Ends the right to a def. The function that it returns gives it back. */
+  withdraw(className: string, match: object): () => void {
+    const declared = this.classes.get(className);
+    if (!declared) throw new Fault("unknown_class", "N", `the schema has no class ${className}`);
+    const def = defOf(this.#options.org, declared, match);
+    this.#withdrawn.add(def);
+    // Sessions hear of it as of a change.
+    const v = Math.max(this.#now(), this.db.highest + 1);
+    this.db.highest = v;
+    this.db.changes.set(def, v);
+    for (const listener of [...this.listeners]) listener(new Set([def]), v);
+    return () => void this.#withdrawn.delete(def);
   }
 
   /** Answers a request. */
@@ -231,6 +247,7 @@ export class Server {
   }
 
   #answer([def, v, cursor]: readonly [string, number, string?], now: number, room: { rows: number }): Part {
+    if (this.#withdrawn.has(def)) return { def, fault: new Fault("withdrawn", "S", "the test has ended the right") };
     const changes = this.#changes(def);
     if (!changes) return { def, fault: new Fault("unknown_def", "N", "no such class or collection") };
     const at = cursor === undefined ? undefined : this.#cursors.get(cursor);

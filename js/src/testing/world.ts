@@ -4,7 +4,7 @@ import { EscaleError, init } from "../index.js";
 import type { OpenInMemory } from "../package.js";
 import type { OpenOptions } from "../session/options.js";
 import { raised } from "../base/raised.js";
-import type { ClassName, DocumentOf, KeyOf, SchemaDeclaration } from "../schema/schema-types.js";
+import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import type { Schema } from "../schema/schema.js";
 import { reviveMap } from "../schema/values.js";
 import type { Session } from "../session/session.js";
@@ -213,6 +213,15 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
     this.#planned.push(() => {
       throw refusal(why);
     });
+  }
+
+  /**
+   * The server ends the right to these documents: sessions that are subscribed to them have the fault `withdrawn`, and lose
+   * them. The function that it returns gives the right back.
+   */
+  withdraw<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>): () => void {
+    this.#guard();
+    return this.#server.withdraw(className, match);
   }
 
   /** Another user's write comes in between: `write` is called right before the next operation of any session. */

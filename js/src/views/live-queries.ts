@@ -4,11 +4,18 @@ import type { Core } from "../wasm/core.js";
 import { LiveQuery, type LiveQuestion } from "./live-query.js";
 import type { Stop } from "./view.js";
 
+/** A query, or several over different classes, asked again together. */
+interface Asked {
+  readonly isReading: boolean;
+  changed(): void;
+  end(): void;
+}
+
 interface Open {
-  readonly className: string;
-  /** The query, as JSON. */
+  readonly classNames: readonly string[];
+  /** The query of each class, as JSON. */
   readonly text: string;
-  readonly query: Pick<LiveQuery<unknown>, "changed" | "end" | "isReading">;
+  readonly query: Asked;
 }
 
 /** The live queries of a session, each asked again when a document of its class changes. */
@@ -24,14 +31,19 @@ export class LiveQueries {
 
   /** Begins a live query. Throws if the core cannot answer the query. */
   start<T>(className: string, text: string, question: Omit<LiveQuestion<T>, "onError">): Stop {
-    this.#core.watch(className, text);
-    const query = new LiveQuery<T>({ ...question, onError: this.#onError });
-    const open = { className, text, query };
+    return this.follow([className], text, () => new LiveQuery<T>({ ...question, onError: this.#onError }));
+  }
+
+  /** Tells a query of changes of these classes. */
+  follow(classNames: readonly string[], text: string, make: () => Asked): Stop {
+    for (const className of classNames) this.#core.watch(className, text);
+    const query = make();
+    const open = { classNames, text, query };
     this.#open.add(open);
     return () => {
       if (!this.#open.delete(open)) return;
       query.end();
-      this.#release(className);
+      for (const className of classNames) this.#release(className);
     };
   }
 
@@ -44,14 +56,14 @@ export class LiveQueries {
   changed(defs: readonly string[]): void {
     if (this.#open.size === 0) return;
     const classes = new Set(defs.map((def) => /^[^/@]*/.exec(def)?.[0]));
-    for (const open of this.#open) if (classes.has(open.className)) open.query.changed();
+    for (const open of this.#open) if (open.classNames.some((name) => classes.has(name))) open.query.changed();
   }
 
   /** Another core is in use: it knows no live query yet, and has other ids. */
   recovered(): void {
     for (const open of this.#open) {
       try {
-        this.#core.watch(open.className, open.text);
+        for (const className of open.classNames) this.#core.watch(className, open.text);
       } catch {
         // The subscription that it is within has ended: its next answer is empty.
       }

@@ -198,7 +198,7 @@ export class View {
 
   /** Schedules one refresh for a burst of changes, after the core's call is over. */
   #schedule(): void {
-    if (this.#scheduled || this.#refreshing || !this.#isWatched()) return;
+    if (this.#scheduled || this.#refreshing || !this.isWatched) return;
     this.#scheduled = true;
     queueMicrotask(() => {
       this.#scheduled = false;
@@ -206,12 +206,13 @@ export class View {
     });
   }
 
-  #isWatched(): boolean {
+  /** Whether somebody waits for its documents. */
+  get isWatched(): boolean {
     return !this.#ended && (this.#kept || this.#listeners.size > 0);
   }
 
   async #refresh(): Promise<void> {
-    if (this.#refreshing || !this.#isWatched()) return;
+    if (this.#refreshing || !this.isWatched) return;
     this.#refreshing = true;
     try {
       do {
@@ -239,6 +240,8 @@ export class View {
     // A document whose new version arrived during the read would be missing for a short time if shown now.
     if (this.#ended || this.#isLost || (loaded.overtaken && this.#dirty)) return "overtaken";
     const isOther = ready !== this.#ready || whole !== this.#whole;
+    // The subscription has ended, and may begin again: who waits then waits for another load.
+    if (this.#ready && !ready) this.#whenReady = undefined;
     this.#ready = ready;
     this.#whole = whole;
     this.#wasRead = true;

@@ -8,6 +8,7 @@ import type { Status } from "../session/status.js";
 import { Leases } from "./leases.js";
 import { compositeOf, type Composite } from "./composite.js";
 import { LiveQueries } from "./live-queries.js";
+import { ALL, Scope, type Rules, type ScopeHost } from "./scope.js";
 import { NONE, View, type LiveCallback, type Stop } from "./view.js";
 import { notLoaded, waitFor, type WaitOptions } from "./waiting.js";
 
@@ -35,7 +36,7 @@ export interface Collection<T> {
   subscribe(callback: LiveCallback<T>): Stop;
 }
 
-type ViewsCore = Pick<Core, "changes" | "inspect" | "list" | "subscribe" | "subscriptions" | "unsubscribe" | "watch">;
+type ViewsCore = Pick<Core, "changes" | "inspect" | "list" | "memory" | "subscribe" | "subscriptions" | "unsubscribe" | "watch">;
 
 /** How a subscription is held. */
 export interface HoldOptions {
@@ -69,7 +70,10 @@ export class Views {
   readonly #status: Status;
   /** The reason why nothing is loaded, in `avion`. */
   #noServer: EscaleError | undefined;
+  /** Ends the subscription to a def. */
+  readonly #leave: (def: string) => void;
   readonly #leases: Leases;
+  #hasScope = false;
   /** Subscriptions that certainly fit, before they are counted again. */
   #room = 0;
   readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
@@ -82,7 +86,7 @@ export class Views {
     documents: Documents,
     status: Status,
     onError: (error: unknown) => void,
-    ended: (def: string) => void,
+    leave: (def: string) => void,
   ) {
     this.#core = core;
     this.#status = status;
@@ -90,7 +94,11 @@ export class Views {
     this.#documents = documents;
     this.#onError = onError;
     this.queries = new LiveQueries(core, onError);
-    this.#leases = new Leases(core, status, ended);
+    this.#leave = leave;
+    this.#leases = new Leases(core, status, (def) => {
+      leave(def);
+      this.end(def);
+    });
   }
 
   /** Subscribes to a def of that class, and calls back. */
@@ -103,6 +111,32 @@ export class Views {
     const entry = this.#stay(className, def);
     entry.collection ??= collectionOf(entry.view, this.#status);
     return entry.collection;
+  }
+
+  /** Subscribes to all that the rules derive from the held documents, and to nothing else of those classes. */
+  scope(rules: Rules, read: Pick<ScopeHost, "defOf" | "read">): Stop {
+    if (this.#hasScope) throw raise("bad_option", "scope: the session has one; stop it first");
+    const host: ScopeHost = {
+      ...read,
+      core: this.#core,
+      classes: this.#classes,
+      status: this.#status,
+      subscribe: (className, def) => void this.#stay(className, def),
+      unsubscribe: (def) => {
+        this.#leave(def);
+        this.#leases.forget(def);
+        // A view that somebody watches shows no documents from now on. If the def comes back, it shows them again.
+        if (!this.#byDef.get(def)?.view.isWatched) this.end(def);
+      },
+      onError: this.#onError,
+    };
+    const scope = new Scope(rules, host);
+    const stop = this.queries.follow(scope.classNames, ALL, () => scope);
+    this.#hasScope = true;
+    return () => {
+      stop();
+      this.#hasScope = false;
+    };
   }
 
   /** The documents of a def of that class. Only listeners subscribe to it, and only for a while. */
@@ -226,10 +260,10 @@ export class Views {
 
   #open(className: string, def: string): { view: View; collection?: Collection<object> } {
     const known = this.#byDef.get(def);
-    if (known) return known;
-    this.#checkRoom(def);
-    // A holder has subscribed already.
+    if (!known) this.#checkRoom(def);
+    // A holder has subscribed already. A known one may have ended: in another tab, by the server, by the scope.
     if (this.#leases.atRest(def) === 0) this.#core.subscribe(def, 0);
+    if (known) return known;
     const key = this.#classes[className]?.key ?? [];
     const context = { core: this.#core, documents: this.#documents, onError: this.#onError };
     const opened = { view: new View(def, className, key, context) };

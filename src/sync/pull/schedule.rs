@@ -66,6 +66,11 @@ pub struct Contact {
     pub lacks_org: bool,
 }
 
+/// Whether the last answer was that the right to a def has ended (R22).
+pub fn is_withdrawn(faults: &SortedMap<Def, Error>, def: &Def) -> bool {
+    faults.get(def).is_some_and(|error| error.code() == Code::Withdrawn)
+}
+
 impl Pull {
     /// `lost` are collections with damaged data.
     pub fn new(subs_max: usize, lost: SortedSet<Def>) -> Self {
@@ -140,7 +145,10 @@ impl Pull {
     /// A subscription ends: forgets all that was due for it.
     pub fn unsubscribed(&mut self, def: &Def) {
         self.drop_def(def);
-        self.faults.remove(def);
+        // The application may read why the subscription has ended.
+        if !is_withdrawn(&self.faults, def) {
+            self.faults.remove(def);
+        }
         self.lost.remove(def);
     }
 

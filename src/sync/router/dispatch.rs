@@ -204,6 +204,7 @@ impl Router {
 
     /// Ends a subscription, and forgets all that was due for it.
     pub fn unsubscribe(&mut self, def: &Def) {
+        self.pull.faults.remove(def);
         self.received().end(def);
     }
 

@@ -1,16 +1,15 @@
 //! Documents from the server meet pending operations: parts of replies, and parts that the server pushes.
 
 use super::dispatch::Router;
-use crate::codec::{Fault, ServerParts, SyncReply};
-use crate::error::{Code, Result};
+use crate::codec::{ServerParts, SyncReply};
+use crate::error::Result;
 use crate::memory::tree::{asked_v, is_known, is_sequence, tree_defs, tree_of};
 use crate::memory::{DocKey, EpochChange, PartContext};
 use crate::model::{Def, SortedMap, SortedSet};
 use crate::sync::context::Ctx;
 use crate::sync::facts::EffectsShown;
-use crate::sync::message::error_of;
 use crate::sync::outbox::{self, Outbox};
-use crate::sync::pull::{InFlight, Pull, ReadPart, prepare, settle_trees, stir_trees};
+use crate::sync::pull::{InFlight, Pull, ReadPart, is_withdrawn, prepare, settle_trees, stir_trees};
 
 /// The parts that documents from the server concern.
 pub struct Received<'a> {
@@ -54,19 +53,17 @@ impl Received<'_> {
                 continue;
             }
             answered.insert(def.clone());
-            if let ReadPart::Refused(_, fault) = &part
-                && fault.code == Code::Withdrawn.as_str()
-                && !request.repairs.contains(&def)
-            {
-                self.withdraw(&def, fault);
-                continue;
-            }
             is_progress |= part.is_page();
             if self.pull.refuse_endless(self.ctx, (index, &part), &request, is_alone)? {
                 continue;
             }
             rows.extend(touched);
             let all = self.pull.apply_part(self.ctx, part, &request, settled)?;
+            // R22: the right to it has ended, and so does the subscription.
+            if is_withdrawn(&self.pull.faults, &def) {
+                self.end(&def);
+                continue;
+            }
             if all.is_some() && !request.has_cursor(&def) {
                 done.insert(def.clone());
             }
@@ -176,13 +173,6 @@ impl Received<'_> {
         if self.outbox.table.has_nothing_to_do(self.ctx) {
             self.pull.rest(self.ctx);
         }
-    }
-
-    /// The account's right to a def has ended: so does its subscription, and R2 removes its documents (R22). The fault
-    /// stays, for the application to read.
-    fn withdraw(&mut self, def: &Def, fault: &Fault) {
-        self.end(def);
-        self.pull.note_fault(self.ctx, def.clone(), error_of(fault));
     }
 
     /// The documents in a part that pending operations touch.

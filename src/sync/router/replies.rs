@@ -7,7 +7,7 @@ use crate::error::{Code, Error, Result};
 use crate::memory::EpochChange;
 use crate::memory::tree::is_known;
 use crate::sync::message::{Refusal, error_of};
-use crate::sync::pull::{InFlight, ReadPart, bad_reply, mistakes_of, prepare};
+use crate::sync::pull::{InFlight, ReadPart, bad_reply, is_withdrawn, mistakes_of, prepare};
 
 impl Router {
     /// Handles the reply to the request in flight, or its failure.
@@ -127,11 +127,11 @@ impl Router {
                 let new = self.live.confirmed(live);
                 self.pull.need(&self.ctx, new);
                 for (def, fault) in refused {
-                    // A pull decides whether the right has ended.
-                    if fault.code == Code::Withdrawn.as_str() {
+                    self.pull.note_fault(&self.ctx, def.clone(), error_of(&fault));
+                    // A pull decides.
+                    if is_withdrawn(&self.pull.faults, &def) {
                         self.pull.hinted(&self.ctx, &def);
                     }
-                    self.pull.note_fault(&self.ctx, def, error_of(&fault));
                 }
             }
             ServerFrame::Hints(hints) => {

@@ -1,0 +1,199 @@
+/** The scope: subscriptions that follow from the documents held (R22). */
+
+import type { Core } from "../wasm/core.js";
+import { raise } from "../base/errors.js";
+import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
+import { textOf } from "../schema/query.js";
+import { isMap } from "../schema/values.js";
+import { classOf as declaredClass } from "../schema/writing.js";
+import type { Status } from "../session/status.js";
+
+/** Selects documents of a class, as in `live`. With `items`, the items of that document are subscribed to, too. */
+export type ScopeMatch<S extends SchemaDeclaration, C extends ClassName<S>> =
+  | MatchOf<S[C]>
+  | { readonly key: KeyOf<S[C]>; readonly items: boolean };
+
+/** For each class whose documents lead to others: the classes that they lead to, and the matches that one document gives. */
+export type ScopeRules<S extends SchemaDeclaration> = {
+  readonly [C in ClassName<S>]?: {
+    readonly [T in ClassName<S>]?: (document: DocumentOf<S[C]>) => readonly ScopeMatch<S, T>[];
+  };
+};
+
+/** The query of all documents of a class. */
+export const ALL = textOf({ where: [] });
+
+/** The rules as JavaScript has them. */
+export interface Rules {
+  readonly [className: string]: object | undefined;
+}
+
+type Rule = (document: object) => readonly unknown[];
+
+/** The parts of a session that a scope uses. */
+export interface ScopeHost {
+  readonly core: Pick<Core, "memory">;
+  readonly classes: SchemaDeclaration;
+  readonly status: Pick<Status, "damaged">;
+  /** The def of a match. */
+  defOf(className: string, match: unknown): string;
+  /** The documents of a class that the session holds and that satisfy a query. */
+  read(className: string, query: string): Promise<readonly object[]>;
+  subscribe(className: string, def: string): void;
+  unsubscribe(def: string): void;
+  onError(error: unknown): void;
+}
+
+/**
+ * Keeps the subscriptions to the classes that its rules lead to equal to those that the held documents give.
+ *
+ * It adds a subscription at once. It ends one only while every class that leads to it is loaded: a document that is still
+ * to come may lead to it.
+ */
+export class Scope {
+  /** The classes whose documents have rules. */
+  readonly classNames: readonly string[];
+  readonly #rules: ReadonlyMap<string, ReadonlyMap<string, Rule>>;
+  readonly #host: ScopeHost;
+  /** For each class whose subscriptions this scope owns: the classes that lead to it, directly or not. */
+  readonly #sources = new Map<string, ReadonlySet<string>>();
+  /** Those that it has begun. Another tab may have ended one since, by other rules: it is not begun again. */
+  #begun = new Set<string>();
+  #isDirty = true;
+  #isReading = false;
+  #isOver = false;
+
+  constructor(rules: Rules, host: ScopeHost) {
+    this.#host = host;
+    this.#rules = checkRules(rules, host);
+    this.classNames = [...this.#rules.keys()];
+    for (const target of new Set([...this.#rules.values()].flatMap((led) => [...led.keys()]))) {
+      const sources = this.#sourcesOf(target);
+      if (sources.has(target)) throw raise("bad_option", `scope: class ${target} leads to itself`);
+      for (const owned of [target, ...this.#itemsOf(target)]) this.#sources.set(owned, sources);
+    }
+    this.#schedule();
+  }
+
+  get isReading(): boolean {
+    return this.#isReading;
+  }
+
+  /** A document of its classes changed, or a load of them ended. */
+  changed(): void {
+    this.#isDirty = true;
+    this.#schedule();
+  }
+
+  end(): void {
+    this.#isOver = true;
+  }
+
+  #sourcesOf(target: string, found = new Set<string>()): Set<string> {
+    for (const [from, led] of this.#rules) {
+      if (!led.has(target) || found.has(from)) continue;
+      found.add(from);
+      this.#sourcesOf(from, found);
+    }
+    return found;
+  }
+
+  #itemsOf(className: string): string[] {
+    const { classes } = this.#host;
+    return Object.keys(classes).filter((name) => classes[name]?.in === className && classes[name]?.sync !== false);
+  }
+
+  #schedule(): void {
+    if (this.#isReading || this.#isOver) return;
+    this.#isReading = true;
+    queueMicrotask(() => void this.#refresh());
+  }
+
+  async #refresh(): Promise<void> {
+    try {
+      while (this.#isDirty && !this.#isOver) {
+        this.#isDirty = false;
+        const wanted = await this.#derive();
+        // If something changed meanwhile, the result may contradict it.
+        if (!this.#isDirty && !this.#isOver) this.#settle(wanted);
+      }
+    } catch (error) {
+      if (!this.#isOver) this.#host.onError(error);
+    } finally {
+      this.#isReading = false;
+      if (this.#isDirty) this.#schedule();
+    }
+  }
+
+  /** The defs that the documents lead to, with their classes. */
+  async #derive(): Promise<Map<string, string>> {
+    const wanted = new Map<string, string>();
+    for (const [from, led] of this.#rules) {
+      const documents = await this.#host.read(from, ALL);
+      for (const [target, rule] of led) {
+        try {
+          for (const match of documents.flatMap((document) => rule(document))) this.#add(wanted, target, match);
+        } catch (error) {
+          throw raise("bad_option", `scope: the rule from ${from} to ${target} failed: ${String(error)}`, error);
+        }
+      }
+    }
+    return wanted;
+  }
+
+  #add(wanted: Map<string, string>, target: string, match: unknown): void {
+    const host = this.#host;
+    const { key, items } = (isMap(match) ? match : {}) as { key?: unknown; items?: unknown };
+    const isKey = Array.isArray(key);
+    wanted.set(host.defOf(target, isKey ? { key } : match), target);
+    if (!isKey || items !== true) return;
+    for (const name of this.#itemsOf(target)) {
+      const properties = host.classes[name]?.key.slice(0, key.length) ?? [];
+      const parent = Object.fromEntries(properties.map((property, at) => [property, key[at]] as const));
+      wanted.set(host.defOf(name, parent), name);
+    }
+  }
+
+  #settle(wanted: Map<string, string>): void {
+    const host = this.#host;
+    for (const [def, className] of wanted) {
+      if (this.#begun.has(def)) continue;
+      try {
+        host.subscribe(className, def);
+        this.#begun.add(def);
+      } catch (error) {
+        // There are too many. Some may end below.
+        host.onError(error);
+      }
+    }
+    this.#begun = new Set([...this.#begun].filter((def) => wanted.has(def)));
+    const { collections: held } = host.core.memory();
+    const loading = new Set(held.filter(({ ready }) => !ready).map(({ def }) => classOf(def)));
+    const mayEnd = (def: string): boolean => {
+      const sources = this.#sources.get(classOf(def));
+      return !!sources && !wanted.has(def) && ![...sources].some((from) => loading.has(from));
+    };
+    // The rules do not see damaged documents, which are fetched again.
+    const { documents, collections } = host.status.damaged;
+    if (documents + collections === 0) for (const def of held.map((one) => one.def).filter(mayEnd)) host.unsubscribe(def);
+  }
+}
+
+/** The rules, by the class of the document and by the class that it leads to. */
+function checkRules(rules: Rules, { classes }: ScopeHost): Map<string, Map<string, Rule>> {
+  const named = (of: unknown): [string, unknown][] => {
+    if (!isMap(of)) throw raise("bad_option", "scope: must be { Class: { Other: (document) => [match, ..] } }");
+    const entries = Object.entries(of).filter(([, rule]) => rule !== undefined);
+    for (const [name] of entries) declaredClass({ classes }, name);
+    return entries;
+  };
+  const checked = (rule: unknown): Rule => {
+    if (typeof rule !== "function") throw raise("bad_option", "scope: a rule is a function of a document");
+    return rule as Rule;
+  };
+  return new Map(named(rules).map(([from, led]) => [from, new Map(named(led).map(([to, rule]) => [to, checked(rule)]))]));
+}
+
+function classOf(def: string): string {
+  return /^[^/@]*/.exec(def)?.[0] ?? "";
+}
