@@ -292,4 +292,18 @@ inWorld("r22_what_is_withdrawn_leaves_lists_and_says_why", async (world, session
   assert.deepEqual(session.status.faults, {});
   assert.equal(told.at(-1), 1, "the same list goes on");
   assert.throws(() => world.withdraw("Nobody", {}), { code: "unknown_class" });
+
+  // Components hold lists: they show the reason, and the next one that comes asks again.
+  const held = session.hold("Shop", { city: "x" });
+  const leave = held.subscribe(() => {});
+  await world.settled();
+  const giveShopsBack = world.withdraw("Shop", { city: "x" });
+  await world.settled();
+  assert.equal(held.error?.code, "withdrawn");
+  leave();
+  giveShopsBack();
+  held.subscribe(() => {});
+  await world.settled();
+  assert.equal(held.error, undefined);
+  assert.equal(held.isReady, true);
 });

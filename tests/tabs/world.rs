@@ -2,6 +2,7 @@
 
 mod compare;
 mod in_step;
+mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,6 +62,8 @@ pub struct World {
     amendments: BTreeMap<String, Vec<String>>,
     /// The reports of tabs that have ended.
     told: Vec<Reports>,
+    /// The defs to which the account has no right any more.
+    withdrawn: BTreeSet<Def>,
     pub takeovers: u64,
     pub drops: u64,
     pub writes: u64,
@@ -97,6 +100,7 @@ impl World {
             decided: BTreeSet::new(),
             amendments: BTreeMap::new(),
             told: Vec::new(),
+            withdrawn: BTreeSet::new(),
             takeovers: 0,
             drops: 0,
             writes: 0,
@@ -226,7 +230,11 @@ impl World {
     fn answer(&mut self, request: &escale::codec::SyncRequest, now: u64) -> SyncReply {
         let (results, _) = self.server.operate(0, request, (0, now), &mut || false);
         let told = self.server.tell_now(0, now);
-        self.server.reply(request, results, told)
+        let mut request = request.clone();
+        let refused = rights::take_withdrawn(&self.withdrawn, &mut request);
+        let mut reply = self.server.reply(&request, results, told);
+        reply.parts.extend(refused);
+        reply
     }
 
     fn act(&mut self, number: usize) {
@@ -244,6 +252,7 @@ impl World {
                 self.tab(number).feed(event, now);
             }
             1..=3 if self.plan.is_wild => self.decide(number),
+            10 if self.plan.is_wild => self.change_right(Def::document(&name("Doc"), &key(doc).1)),
             4 if self.plan.sweeps => {
                 let retention = Retention::Count(1 + self.below(3) as u32);
                 self.tab(number).feed(Event::Sweep { ticket: 2, retention, apply: true }, now);
@@ -471,7 +480,7 @@ fn id(number: usize) -> Value {
 }
 
 fn put(server: &mut ModelServer, number: usize, edition: u64) {
-    let v = server.db.highest.max(NOW) + 1;
+    let v = server.db.highest.max(server.db.told).max(NOW) + 1;
     let data = data(number, Some(number % 3), 0, edition);
     server.db.write(v, &[ServerWrite::Put { key: key(number), data, max_life: None }]);
 }

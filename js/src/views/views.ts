@@ -262,7 +262,8 @@ export class Views {
     const known = this.#byDef.get(def);
     if (!known) this.#checkRoom(def);
     // A holder has subscribed already. A known one may have ended: in another tab, by the server, by the scope.
-    if (this.#leases.atRest(def) === 0) this.#core.subscribe(def, 0);
+    const rest = this.#leases.atRest(def);
+    if (known || rest === 0) this.#core.subscribe(def, rest);
     if (known) return known;
     const key = this.#classes[className]?.key ?? [];
     const context = { core: this.#core, documents: this.#documents, onError: this.#onError };

@@ -64,8 +64,8 @@ impl World {
                 continue;
             }
             let status = self.tab(number).machine.status();
-            let is_fine =
-                status.storage == StorageState::Ok && status.pending == 0 && status.faults.is_empty();
+            self.compare_rights(number);
+            let is_fine = status.storage == StorageState::Ok && status.pending == 0;
             assert!(is_fine, "tab {number}: {status:?}");
             assert!(
                 !status.leads || (status.phase == Phase::Live && status.error.is_none()),

@@ -1,0 +1,31 @@
+//! R22: the right to a def ends, for all tabs of the account, and comes back.
+
+use super::*;
+use escale::codec::{Fault, Part, SyncRequest};
+
+/// Takes the defs that were withdrawn out of a request. Gives their parts of the answer.
+pub(super) fn take_withdrawn(withdrawn: &BTreeSet<Def>, request: &mut SyncRequest) -> Vec<Part> {
+    let (taken, left): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut request.subs).into_iter().partition(|sub| withdrawn.contains(&sub.def));
+    request.subs = left;
+    let fault = || Some(Fault::new(Code::Withdrawn, "withdrawn by the test"));
+    taken.into_iter().map(|sub| Part { fault: fault(), ..Part::empty(sub.def) }).collect()
+}
+
+impl World {
+    pub(super) fn change_right(&mut self, def: Def) {
+        if !self.withdrawn.remove(&def) {
+            self.withdrawn.insert(def);
+        }
+    }
+
+    /// No tab is subscribed to a def that was withdrawn, whether it leads or follows, and nothing else is refused.
+    pub(super) fn compare_rights(&mut self, number: usize) {
+        let tab = self.tabs[number].as_ref().expect("an open tab");
+        let left = tab.machine.memory().collections().find(|(def, _)| self.withdrawn.contains(*def));
+        assert!(left.is_none(), "R22: tab {number} is still subscribed to {left:?}");
+        let faults = tab.machine.status().faults;
+        let other = faults.iter().find(|(_, error)| error.code() != Code::Withdrawn);
+        assert_eq!(other, None, "tab {number}");
+    }
+}
