@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdir } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -85,6 +86,17 @@ test("the build holds one wasm, and the page shows the documents under a strict 
   const assets = await readdir(join(project.folder, "dist/assets"));
   assert.equal(assets.filter((name) => name.endsWith(".wasm")).length, 1);
   const { shown, errors } = await load(t, await serve(t, SERVE, "dist"));
+  assert.deepEqual(shown, SHOWN);
+  assert.deepEqual(errors, []);
+});
+
+test("Vite 5 copies the wasm too, whose reader of scripts knows less of regular expressions", async (t) => {
+  // VitePress brings it.
+  const from = createRequire(createRequire(import.meta.url).resolve("vitepress/package.json"));
+  const manifest = from.resolve("vite/package.json");
+  assert.match(from(manifest).version, /^5\./);
+  await runCommand(project.folder, process.execPath, join(manifest, "../bin/vite.js"), "build", "--logLevel", "warn", "--outDir", "dist-5");
+  const { shown, errors } = await load(t, await serve(t, SERVE, "dist-5"));
   assert.deepEqual(shown, SHOWN);
   assert.deepEqual(errors, []);
 });

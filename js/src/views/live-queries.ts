@@ -1,6 +1,7 @@
 /** The live queries of a session. */
 
 import type { Core } from "../wasm/core.js";
+import { classOf } from "./def.js";
 import { LiveQuery, type LiveQuestion } from "./live-query.js";
 import type { Stop } from "./view.js";
 
@@ -55,7 +56,7 @@ export class LiveQueries {
   /** The core reports that these defs changed. */
   changed(defs: readonly string[]): void {
     if (this.#open.size === 0) return;
-    const classes = new Set(defs.map((def) => /^[^/@]*/.exec(def)?.[0]));
+    const classes = new Set(defs.map(classOf));
     for (const open of this.#open) if (open.classNames.some((name) => classes.has(name))) open.query.changed();
   }
 

@@ -7,6 +7,7 @@ import { textOf } from "../schema/query.js";
 import { isMap } from "../schema/values.js";
 import { classOf as declaredClass } from "../schema/writing.js";
 import type { Status } from "../session/status.js";
+import { classOf } from "./def.js";
 
 /** Selects documents of a class, as in `live`. With `items`, the items of that document are subscribed to, too. */
 export type ScopeMatch<S extends SchemaDeclaration, C extends ClassName<S>> =
@@ -192,8 +193,4 @@ function checkRules(rules: Rules, { classes }: ScopeHost): Map<string, Map<strin
     return rule as Rule;
   };
   return new Map(named(rules).map(([from, led]) => [from, new Map(named(led).map(([to, rule]) => [to, checked(rule)]))]));
-}
-
-function classOf(def: string): string {
-  return /^[^/@]*/.exec(def)?.[0] ?? "";
 }
