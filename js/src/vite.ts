@@ -3,6 +3,7 @@
 import { join, resolve } from "node:path";
 
 import { WORKER } from "./offline/list.js";
+import { addressOf, preloadWasm, type Bundle } from "./offline/preload.js";
 import { keepOffline, removeOffline, removingWorker, type KeepOptions } from "./offline-build.js";
 
 /** The options of {@link escale}. */
@@ -13,6 +14,11 @@ export interface EscaleOptions extends KeepOptions {
    * workers of earlier builds.
    */
   register?: boolean | "remove" | undefined;
+  /**
+   * Whether a page whose scripts import `escale` asks for the wasm with its scripts; the default is `true`. Otherwise the
+   * wasm is asked for once they have run. `false` is for pages that open no session at first.
+   */
+  preload?: boolean | undefined;
 }
 
 /** The part of Vite's configuration that the plugin reads. */
@@ -21,6 +27,7 @@ interface Config {
   readonly base: string;
   readonly command: string;
   readonly build: { readonly outDir: string; readonly ssr?: unknown };
+  readonly experimental?: { readonly renderBuiltUrl?: unknown };
   readonly logger: { info(text: string): void };
 }
 
@@ -33,6 +40,11 @@ interface Server {
 interface Answer {
   setHeader(name: string, value: string): void;
   end(text: string): void;
+}
+
+/** The part of Rollup's context that the plugin uses. */
+interface Graph {
+  getModuleInfo(id: string): { readonly importedIds: readonly string[] } | null;
 }
 
 interface Tag {
@@ -50,6 +62,7 @@ export interface EscalePlugin {
   resolveId(id: string): string | undefined;
   load(id: string): string | undefined;
   transformIndexHtml: { order: "pre"; handler(html: string, context: { path: string }): Tag[] };
+  generateBundle: { order: "post"; handler(this: unknown, options: unknown, bundle: Bundle): void };
   writeBundle(): void;
   closeBundle: { order: "post"; sequential: true; handler(error?: Error): Promise<void> };
 }
@@ -62,8 +75,9 @@ const REGISTRATION = "virtual:escale-offline";
  *
  *     export default defineConfig({ plugins: [escale()] });
  */
-export function escale({ register = true, ...options }: EscaleOptions = {}): EscalePlugin {
+export function escale({ register = true, preload = true, ...options }: EscaleOptions = {}): EscalePlugin {
   if (typeof register !== "boolean" && register !== "remove") throw new Error('escale: register must be true, false or "remove"');
+  if (typeof preload !== "boolean") throw new Error("escale: preload must be true or false");
   const worker = options.worker ?? WORKER;
   let config: Config | undefined;
   let isWritten = false;
@@ -93,10 +107,7 @@ export function escale({ register = true, ...options }: EscaleOptions = {}): Esc
     resolveId: (id) => (id.startsWith(REGISTRATION) ? `\0${id}` : undefined),
     load(id) {
       if (!id.startsWith(`\0${REGISTRATION}`)) return undefined;
-      const base = config?.base ?? "/";
-      const up = Number(id.split("?up=")[1] ?? 0);
-      const isRelative = base === "" || base === "./";
-      const address = isRelative ? `${up === 0 ? "./" : "../".repeat(up)}${worker}` : `${base}${worker}`;
+      const address = addressOf(worker, config?.base, Number(id.split("?up=")[1] ?? 0));
       return `import { register } from "escale/offline";\nregister({ worker: ${JSON.stringify(address)} });\n`;
     },
     transformIndexHtml: {
@@ -105,6 +116,18 @@ export function escale({ register = true, ...options }: EscaleOptions = {}): Esc
         if (register !== true || config?.command !== "build") return [];
         const up = path.split("/").length - 2;
         return [{ tag: "script", attrs: { type: "module", src: `${REGISTRATION}?up=${up}` }, injectTo: "head" }];
+      },
+    },
+    generateBundle: {
+      // After Vite has written the pages.
+      order: "post",
+      handler(this: unknown, _options, bundle) {
+        // An application that computes the addresses of its files does so for the wasm as well.
+        if (!preload || config?.experimental?.renderBuiltUrl !== undefined) return;
+        const graph = this as Graph;
+        // The registration imports `escale` for its errors alone.
+        const importsOf = (id: string): readonly string[] => (id.startsWith(`\0${REGISTRATION}`) ? [] : (graph.getModuleInfo(id)?.importedIds ?? []));
+        preloadWasm(bundle, config?.base, importsOf);
       },
     },
     writeBundle() {
