@@ -1,5 +1,5 @@
 // Writes an application from the templates. Everything is checked before the first file is written.
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -78,9 +78,16 @@ export function write({ folder: { path, name }, template, packages }) {
     const from = join(HERE, "template", part);
     for (const entry of readdirSync(from)) cpSync(join(from, entry), join(path, entry.replace(/^_/, ".")), { recursive: true });
   }
-  const readme = join(path, "README.md");
-  writeFileSync(readme, readFileSync(readme, "utf8").replaceAll("APP_NAME", name));
+  fill(join(path, "README.md"), "APP_NAME", name);
+  // The page is common to the templates, and its body is each template's own.
+  const body = join(path, "body.html");
+  fill(join(path, "index.html"), "APP_BODY", readFileSync(body, "utf8").trimEnd());
+  rmSync(body);
   writeFileSync(join(path, "package.json"), `${JSON.stringify(manifest(path, name, template, packages), null, 2)}\n`);
+}
+
+function fill(file, place, text) {
+  writeFileSync(file, readFileSync(file, "utf8").replace(place, () => text));
 }
 
 function manifest(path, name, template, packages) {

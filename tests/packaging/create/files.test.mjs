@@ -38,6 +38,7 @@ for (const template of TEMPLATES) {
     assert.deepEqual(files.sort(), expected);
     assert.match(await read(`${name}/.gitignore`), /^node_modules$/m);
     assert.match(await read(`${name}/README.md`), new RegExp(`^# ${name}\n`));
+    assert.match(await read(`${name}/index.html`), /^<!doctype html>[^]*<body>\n {4}<h1>To do<\/h1>\n {4}<[^]* src="\/src\/main\.tsx?"><\/script>\n {2}<\/body>\n<\/html>\n$/);
     const manifest = JSON.parse(await read(`${name}/package.json`));
     assert.equal(manifest.name, name);
     assert.equal(manifest.dependencies.escale, manifest.devDependencies["escale-server"]);
