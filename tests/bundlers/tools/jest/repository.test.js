@@ -1,50 +1,12 @@
-import { testing } from "escale/testing";
+import { testTodos } from "./src/todos-cases.js";
 
-import { schema, Todos } from "./src/todos.js";
-
-let world;
-beforeEach(async () => {
+testTodos({
+  test,
+  expect,
+  beforeEach,
+  afterEach,
   // Jest would hold back microtasks too, which are no timers.
-  jest.useFakeTimers({ doNotFake: ["nextTick", "queueMicrotask"] });
-  const documents = { Todo: [{ id: "1", list: "home", text: "Milk", done: false, at: 1 }] };
-  world = await testing({ schema, documents, clock: (ms) => jest.advanceTimersByTimeAsync(ms) });
-});
-afterEach(async () => {
-  jest.useRealTimers();
-  await world.close();
-});
-
-test("a to-do that was added offline is shown, waits, and reaches the server", async () => {
-  const todos = new Todos(await world.open(), "home");
-  await world.settled();
-  world.offline();
-  await todos.add("Bread");
-  expect(todos.texts).toEqual(["Milk", "Bread"]);
-  expect(todos.waiting).toBe(1);
-  world.online();
-  await world.settled();
-  expect(world.docs("Todo").map(({ text }) => text)).toEqual(expect.arrayContaining(["Milk", "Bread"]));
-});
-
-test("a lost answer: the to-do is added once, and the test waits for nothing", async () => {
-  const todos = new Todos(await world.open(), "home");
-  await world.settled();
-  world.loseAnswer();
-  await todos.add("Bread");
-  await world.advance(60_000);
-  await world.settled();
-  expect(todos.texts).toEqual(["Milk", "Bread"]);
-  expect(world.docs("Todo")).toHaveLength(2);
-});
-
-test("a refused to-do tells why, and can be forgotten", async () => {
-  const todos = new Todos(await world.open(), "home");
-  await world.settled();
-  world.refuse({ message: "the list is full" });
-  await todos.add("Bread");
-  await world.settled();
-  expect(todos.refused).toEqual(["the list is full"]);
-  todos.forget();
-  await world.settled();
-  expect(todos.texts).toEqual(["Milk"]);
+  fakeTimers: () => jest.useFakeTimers({ doNotFake: ["nextTick", "queueMicrotask"] }),
+  realTimers: () => jest.useRealTimers(),
+  advance: (ms) => jest.advanceTimersByTimeAsync(ms),
 });
