@@ -27,6 +27,7 @@ async function visit(slower) {
   await page.locator("#docs[data-ready=true] li").first().waitFor();
   const times = await page.evaluate(() => ({
     "first paint": performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
+    "wasm ready": performance.getEntriesByName("wasm")[0].startTime,
     "list from the device": Number(document.getElementById("docs").dataset.took),
   }));
   return { page, times };

@@ -15,6 +15,7 @@ const schema = defineSchema({ Note: { key: ["id"] } });
 
 async function start() {
   await init();
+  performance.mark("wasm");
   const session = await open({ org: "offline", schema, server, passphrase: "correct horse" });
   window.session = session;
   session.live("Note", {}, (notes, { ready }) => {
