@@ -1,6 +1,6 @@
 // The first guide, done as it says: its files in a new project, built by Vite, used in Chromium against a server.
 import assert from "node:assert/strict";
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
@@ -12,7 +12,7 @@ import { runnable } from "./blocks.mjs";
 
 const VITE = join(ROOT, "node_modules/vite/bin/vite.js");
 /** The guide's blocks of code, by the languages that each of them alone has. */
-const FILES = { json: "schema.json", "js run": "db.js", html: "index.html", js: "main.js" };
+const FILES = { json: "schema.json", "js run": "db.js", html: "index.html", js: "main.js", "js config": "vite.config.js" };
 
 test("the first guide gives a list that works offline, in two browsers", { timeout: 120_000 }, async (t) => {
   const guide = await readFile(join(ROOT, "docs/guides/getting-started.md"), "utf8");
@@ -25,7 +25,6 @@ test("the first guide gives a list that works offline, in two browsers", { timeo
   for (const [language, code] of blocks) {
     await writeFile(join(project.folder, FILES[language]), runnable(code, { server: server.url, org: "demo" }));
   }
-  await rm(join(project.folder, "vite.config.js"), { force: true });
   await runCommand(project.folder, join(project.folder, "node_modules/.bin/escale"), "schema", "check", "schema.json");
   await runCommand(project.folder, process.execPath, VITE, "build", "--target", "esnext", "--logLevel", "warn");
   const { child, port } = await startListening(process.execPath, [join(ROOT, "scripts/serve-www.mjs"), join(project.folder, "dist"), "0"]);
@@ -67,4 +66,10 @@ test("the first guide gives a list that works offline, in two browsers", { timeo
   await shows(other, "Bread");
   await page.locator("li", { hasText: "Bread" }).locator("button").click();
   await other.locator("li", { hasText: "Bread" }).waitFor({ state: "detached" });
+
+  await page.evaluate(() => navigator.serviceWorker.ready.then(() => true));
+  await server.stop();
+  await stopProcess(child, "SIGKILL");
+  await page.reload();
+  await shows(page, "Milk");
 });
