@@ -1,6 +1,6 @@
 /** Vue 3: composables for the values of a session. */
 
-import { inject, onScopeDispose, provide, shallowRef, toValue, watch, type InjectionKey, type MaybeRefOrGetter, type ShallowRef } from "vue";
+import { inject, onScopeDispose, provide, shallowRef, toRaw, toValue, watch, type InjectionKey, type MaybeRefOrGetter, type ShallowRef } from "vue";
 
 import type { ClassName, DocumentOf, KeyOf, MatchOf } from "../schema/schema-types.js";
 import type { Schema } from "../schema/schema.js";
@@ -65,6 +65,9 @@ export function createComposables<X extends Schema, O = unknown>(): Composables<
   type Given = SessionOf<X, O> | undefined;
   const key: InjectionKey<MaybeRefOrGetter<Given>> = Symbol("escale");
 
+  // A `ref` gives a proxy of its object, and the private fields of a session are not those of a proxy.
+  const given = (source: MaybeRefOrGetter<Given>): Given => toRaw(toValue(source));
+
   function useStore<T>(make: (session: Given) => Store<T>): ShallowRef<T> {
     const source = inject(key, undefined);
     // Rendered on a server nothing listens, because no scope would ever end there.
@@ -72,7 +75,7 @@ export function createComposables<X extends Schema, O = unknown>(): Composables<
     let stop = (): void => {};
     const result = shallowRef() as ShallowRef<T>;
     watch(
-      () => make(toValue(source)),
+      () => make(given(source)),
       (store) => {
         stop();
         const tell = (): void => void (result.value = store.get());
@@ -88,7 +91,7 @@ export function createComposables<X extends Schema, O = unknown>(): Composables<
   return {
     provideSession: (session) => provide(key, session),
     useSession() {
-      const session = toValue(inject(key, undefined));
+      const session = given(inject(key, undefined));
       if (!session) throw new Error("there is no session: call provideSession in a component around this one");
       return session;
     },

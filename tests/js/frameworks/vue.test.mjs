@@ -40,6 +40,21 @@ test("a list shows the documents, follows its match, and ends with its component
   assert.deepEqual(session.subscriptions(), []);
 });
 
+test("a session in a `ref` works, though a ref gives proxies of its objects", async () => {
+  const { session, core } = await opened();
+  const page = mounted(ref(session), () => {
+    assert.equal(useSession(), session);
+    const [list, status] = [useLive("Package", { section: "games" }, { keep: 0 }), useStatus()];
+    return () => `${text(list.value)} ${status.value.phase}`;
+  });
+  core.put(defOf({ section: "games" }), { name: "a" });
+  core.becomeReady(defOf({ section: "games" }));
+  await idle();
+  assert.match(page.text(), /^a true undefined /);
+  page.app.unmount();
+  await idle();
+});
+
 test("1,000 mounts and unmounts leave no subscription, no listener", async () => {
   const { session, core, listeners } = await opened();
   const before = listeners();
