@@ -1,6 +1,6 @@
 // The forms of the package for tools that find no file, or that require: one API and one wasm in all of them.
 import assert from "node:assert/strict";
-import { rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
@@ -99,6 +99,13 @@ for (const [tool, conditions, file] of [
     assert.equal(chosen(conditions, manifest.exports["."]), file);
   });
 }
+
+test("no module has the expression that Parcel rewrites as an import", async () => {
+  const folder = join(project.folder, "node_modules/escale");
+  const modules = (await readdir(folder)).filter((name) => name.endsWith(".js"));
+  const broken = await Promise.all(modules.map(async (name) => /Promise\.resolve\(\)\.then\(/.test(await readFile(join(folder, name), "utf8")) && name));
+  assert.deepEqual(broken.filter(Boolean), []);
+});
 
 test("a bundler that copies no file makes an application that needs none", async () => {
   const made = await rolldown({ input: join(project.folder, "node.js"), platform: "node", resolve: { conditionNames: ["module", "import"] } });

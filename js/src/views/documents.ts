@@ -180,14 +180,16 @@ export class Documents {
     let crossing = this.#crossing;
     if (!crossing || crossing.ids.size + ids.length > READ_MAX) {
       const joined = new Set<number>();
-      const rows = Promise.resolve().then(async () => {
+      const rows = (async () => {
+        // In place of `.then(..)` after it, which Parcel takes for a compiled import, and breaks.
+        await Promise.resolve();
         if (this.#crossing?.ids === joined) this.#crossing = undefined;
         const text = await this.#core.read(Uint32Array.from(joined));
         const list = JSON.parse(text) as ReadRow[];
         const byId = new Map<number, ReadRow>();
         for (const row of list) byId.set(row[0], row);
         return { byId, revive: needsReviving(text) };
-      });
+      })();
       crossing = this.#crossing = { ids: joined, rows };
     }
     for (const id of ids) crossing.ids.add(id);
