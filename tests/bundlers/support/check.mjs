@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { run, within } from "./run.mjs";
-import { serve } from "./serve.mjs";
+import { serve, serving } from "./serve.mjs";
 
 const FIRST = { listed: ["theirs"], saved: "device" };
 const AGAIN = { listed: ["ours", "theirs"] };
@@ -40,6 +40,26 @@ async function checkPage(browser, url, cell) {
   }
 }
 
+/** The recipe of docs/offline.md: the command lists the build's files, and the page then opens with no server. */
+async function checkOffline(browser, folder, cell) {
+  const { files, options = "", isListed = false } = cell.offline;
+  if (!isListed) await run(folder, `escale offline ${files} ${options}`, BUILD_MS);
+  const server = await serve(folder, serving(files));
+  const context = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    await seenOn(page, server.url);
+    await page.goto("about:blank");
+    assert.deepEqual(await seenOn(page, `${server.url}#keep`), { kept: true });
+    await server.stop();
+    await page.goto("about:blank");
+    assert.deepEqual(await seenOn(page, `${server.url}#again`), AGAIN);
+  } finally {
+    await server.stop();
+    await within(CLOSING_MS, "closing the page", context.close());
+  }
+}
+
 /** Runs a cell in its project, and returns its findings. */
 export async function check(browser, folder, cell) {
   if (cell.build) await run(folder, cell.build, BUILD_MS, cell.env);
@@ -53,7 +73,9 @@ export async function check(browser, folder, cell) {
     assert.deepEqual(seen, ON_A_SERVER);
     return seen;
   }
-  if (!cell.serve && !cell.folder) return { built: true };
+  const offline = cell.offline ? { offline: true } : {};
+  if (cell.offline) await checkOffline(browser, folder, cell);
+  if (!cell.serve && !cell.folder) return { built: true, ...offline };
   const server = await serve(folder, cell.serve, cell.folder);
   try {
     const seen = cell.isServerOnly ? {} : await checkPage(browser, server.url, cell);
@@ -64,7 +86,7 @@ export async function check(browser, folder, cell) {
       seen[route] = JSON.parse(text);
       assert.deepEqual(seen[route], ON_A_SERVER, route);
     }
-    return seen;
+    return { ...seen, ...offline };
   } finally {
     await server.stop();
   }

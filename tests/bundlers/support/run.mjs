@@ -10,6 +10,7 @@ export const environment = (folder, more) => ({
   NG_CLI_ANALYTICS: "false",
   NEXT_TELEMETRY_DISABLED: "1",
   NUXT_TELEMETRY_DISABLED: "1",
+  ASTRO_TELEMETRY_DISABLED: "1",
   ...more,
 });
 

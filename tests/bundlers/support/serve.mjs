@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 import { ROOT } from "../../packaging/project.mjs";
 import { OutOfTime, start } from "./run.mjs";
@@ -17,6 +18,9 @@ async function freePort() {
   await once(probe, "close");
   return port;
 }
+
+/** The command of a plain server of files. Frameworks write scripts into their pages, which a policy would forbid. */
+export const serving = (files) => `node ${fileURLToPath(new URL("files.mjs", import.meta.url))} ${files} {port}`;
 
 /** Starts a command, whose `{port}` is replaced; without one, a server of the files in `files`. Resolves when it answers. */
 export async function serve(folder, command, files) {

@@ -6,10 +6,11 @@ const BEGIN = "<!-- begin: make packages -->\n";
 const END = "<!-- end: make packages -->";
 const HEAD = "| tool | version | project | runs | checked | configuration |\n|---|---|---|---|---|---|\n";
 
-function checked({ run, test, worker, routes = [], isServerOnly }) {
+function checked({ run, test, worker, routes = [], isServerOnly, offline }) {
   if (run) return "a program";
   if (test) return "a test";
-  const places = [...(isServerOnly ? [] : ["a page"]), ...(worker ? ["a worker"] : []), ...(routes.length > 0 ? ["a server's route"] : [])];
+  const page = offline ? "a page, offline too" : "a page";
+  const places = [...(isServerOnly ? [] : [page]), ...(worker ? ["a worker"] : []), ...(routes.length > 0 ? ["a server's route"] : [])];
   return places.join(", ");
 }
 

@@ -4,7 +4,7 @@ const build = (folder, ...flags) => `esbuild src/main.js --bundle --minify --out
 const module = '<!doctype html><script type="module" src="main.js"></script>';
 const script = '<!doctype html><body><script src="main.js"></script>';
 export const cells = [
-  { what: "one module", build: build("esm", "--format=esm"), folder: "esm", html: module },
+  { what: "one module", build: build("esm", "--format=esm"), folder: "esm", html: module, offline: { files: "esm" } },
   { what: "with splitting", build: build("split", "--format=esm", "--splitting"), folder: "split", html: module },
   { what: "`iife`", build: build("iife", "--format=iife"), folder: "iife", html: script },
   {

@@ -6,4 +6,6 @@ export const cells = [
   { what: "Turbopack, build", build: "next build --turbopack", serve: "next start --port {port}", routes },
   { what: "webpack, development", serve: "next dev --webpack --port {port}", routes },
   { what: "webpack, build", build: "next build --webpack", serve: "next start --port {port}", routes },
+  // Such a build has no routes of a server.
+  { what: '`output: "export"`', build: "rm -r app/api app/edge && NEXT_OUTPUT=export next build", offline: { files: "out" } },
 ];

@@ -4,4 +4,5 @@ const routes = ["/api/notes"];
 export const cells = [
   { what: "development server", serve: "nuxt dev --port {port} --no-fork", routes },
   { what: "build", build: "nuxt build", serve: "node .output/server/index.mjs", routes, needs: '`nitro: { externals: { inline: ["escale"] } }`, for server routes' },
+  { what: "generate", build: "nuxt generate", offline: { files: ".output/public", options: "--fallback 200.html" } },
 ];

@@ -4,7 +4,7 @@ const module = '<!doctype html><script type="module" src="main.js"></script>';
 const inline = '<!doctype html><script type="module" src="main-inline.js"></script>';
 const script = '<!doctype html><body><script src="main-inline.js"></script>';
 export const cells = [
-  { what: "`nodeResolve()`", build: "rollup -c --silent", folder: "dist", html: module },
+  { what: "`nodeResolve()`", build: "rollup -c --silent", folder: "dist", html: module, offline: { files: "dist" } },
   {
     what: "`nodeResolve({ browser: true })`", build: "rollup -c --silent --configBrowser", folder: "dist", html: inline,
     needs: '`import "escale/inline"`',

@@ -1,3 +1,6 @@
-import adapter from "@sveltejs/adapter-node";
+import node from "@sveltejs/adapter-node";
+import files from "@sveltejs/adapter-static";
 
-export default { kit: { adapter: adapter() } };
+const isStatic = process.env.SVELTEKIT_ADAPTER === "static";
+
+export default { kit: { adapter: isStatic ? files({ fallback: "index.html" }) : node() } };

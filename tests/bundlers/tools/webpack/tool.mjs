@@ -4,5 +4,5 @@ export const versions = {
 };
 export const cells = [
   { what: "development server", serve: "webpack serve --mode development --port {port} --host localhost", worker: true },
-  { what: "build", build: "webpack --mode production", folder: "dist", worker: true },
+  { what: "build", build: "webpack --mode production", folder: "dist", worker: true, offline: { files: "dist" } },
 ];

@@ -1,0 +1,1 @@
+export default { output: process.env.NEXT_OUTPUT };

@@ -1,0 +1,3 @@
+import { escale } from "escale/vite";
+
+export default { plugins: process.env.ESCALE ? [escale()] : [] };
