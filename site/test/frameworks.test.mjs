@@ -23,9 +23,9 @@ const filesOf = (page, heading) => {
   return [...section.matchAll(/^```\S+\n(?:\/\/|<!--) (\S+\.\S+).*\n([\s\S]*?)^```$/gm)].map(([, name, code]) => ({ name, code }));
 };
 
-for (const { heading, entry, shown, vite, plugins } of [
-  { heading: "React", entry: "main.tsx", shown: "1 games, 1 large packages, 0ad: 4000000", vite: join(ROOT, "node_modules/vite"), plugins: [] },
-  { heading: "Vue", entry: "main.ts", shown: "1 games, 1 large packages", vite: join(ofVitePress.resolve("vite/package.json"), ".."), plugins: [vue()] },
+for (const { heading, entry, place, shown, vite, plugins } of [
+  { heading: "React", entry: "main.tsx", place: "root", shown: "1 games, 1 large packages, 0ad: 4000000", vite: join(ROOT, "node_modules/vite"), plugins: [] },
+  { heading: "Vue", entry: "main.ts", place: "app", shown: "1 games, 1 large packages", vite: join(ofVitePress.resolve("vite/package.json"), ".."), plugins: [vue()] },
 ]) {
   test(`the example for ${heading} shows a list, writes, and opens again`, { timeout: 120_000 }, async (t) => {
     const page = await readFile(join(ROOT, "docs/frameworks.md"), "utf8");
@@ -37,7 +37,7 @@ for (const { heading, entry, shown, vite, plugins } of [
     const folder = await mkdtemp(join(ROOT, "target/example-"));
     t.after(() => rm(folder, { recursive: true }));
     for (const { name, code } of files) await writeFile(join(folder, name), runnable(code, { server: server.url, org: "demo" }));
-    await writeFile(join(folder, "index.html"), `<!doctype html><title>Example</title><div id="app"></div><script type="module" src="./${entry}"></script>`);
+    await writeFile(join(folder, "index.html"), `<!doctype html><title>Example</title><div id="${place}"></div><script type="module" src="./${entry}"></script>`);
     // tsc cannot read Vue's components: the build drops their types unchecked.
     await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: TYPES, include: ["*.ts", "*.tsx"] }));
     if (heading === "React") await runCommand(folder, process.execPath, join(ROOT, "node_modules/typescript/bin/tsc"));
