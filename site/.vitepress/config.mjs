@@ -41,6 +41,8 @@ export default defineConfig({
   markdown: {
     // Documents write `<C>` for a type: nothing in them is markup.
     config: (md) => md.set({ html: false }),
+    // An answer in braces, at the end of a line, would become the attributes of its paragraph.
+    attrs: { disable: true },
     anchor: { slugify },
     toc: { slugify },
     headers: { slugify },
