@@ -22,6 +22,7 @@ const DAY_MS = 86_400_000;
 const DELTA_MS = 2000; // A write takes no time here, and there is one clock: the least that the page allows is 1,000.
 const AHEAD_MS = 1000; // A `now` is stored in steps of this length.
 const MINUTES_MAX = 150_119_987_579;
+const ITEMS_MAX = 100_000;
 
 const NAME = "[A-Za-z][A-Za-z0-9]{0,63}";
 const DEF = new RegExp(`^(${NAME})(?:/(${NAME})@([-\\w]{22})|@([-\\w.:]{1,1024}))?$`);
@@ -61,15 +62,27 @@ export function shaS(text) {
 }
 
 function classesOf(schema) {
-  return new Map(Object.entries(schema).map(([name, { key, sync = true, release = 1, collections = {}, indexes = {} }]) => {
+  const classes = new Map(Object.entries(schema).map(([name, { key, sync = true, release = 1, collections = {}, indexes = {}, in: parent, raw }]) => {
     const all = Object.entries(indexes).map(([property, index]) => ({ property, ...(isString(index) ? { type: index } : index) }));
-    return [name, { name, key, sync, release, collections, indexes: all }];
+    return [name, { name, key, sync, release, collections, indexes: all, parent, raw, items: [] }];
   }));
+  for (const cls of classes.values()) {
+    cls.parent = classes.get(cls.parent);
+    if (!cls.parent) continue;
+    // Each item is a member of one collection for ever. Its hash is the pk of the parent.
+    cls.collections = { in: { key: cls.key.slice(0, cls.parent.key.length) } };
+    cls.parent.items.push(cls);
+  }
+  return classes;
 }
+
+/** The name of the tree that a document is in: an item is in its parent's, and knows it by its one link. */
+const treeOf = (cls, pk, links) => (cls.parent ? `${cls.parent.name} ${links[0].split("@")[1]}` : `${cls.name} ${pk}`);
 
 function pkOf(org, cls, key) {
   if (!isStrings(key) || key.length !== cls.key.length) throw badKey("a key is a list of texts");
   if (key.slice(0, -1).some((value) => value.includes("/"))) throw badKey("only the last key property may hold a slash");
+  if (cls.parent && key.slice(cls.parent.key.length).join("/").length > 255) throw badKey("the own part of an item's key has more than 255 characters");
   if (cls.name === "Hdr" && org !== "ROOT") throw badKey("only the org ROOT has a Hdr");
   if (cls.name === "Hdr") return "1";
   if (cls.name !== "Org" || key.length > 1) return shaS(key.join("/"));
@@ -97,7 +110,10 @@ function checkData(cls, data) {
   if (Object.keys(data).some((name) => name.startsWith("_"))) throw badValue("a name that begins with _");
   if (!Number.isSafeInteger(data.release) || data.release < 1 || data.release > cls.release) throw badValue("release is none of the class");
   const end = own(data, "maxLife") ?? 0;
+  if (cls.items.length && own(data, "maxLife") !== undefined && data.maxLife !== null) throw badValue("a document with items has no end");
   if (!Number.isSafeInteger(end) || end < 0 || end > MINUTES_MAX) throw badValue("maxLife is no number of minutes");
+  const isPlain = (name) => cls.key.includes(name) || name === "raw" || name === "release" || name === "maxLife";
+  if (cls.raw && !(own(data, "raw") instanceof Uint8Array && Object.keys(data).every(isPlain))) throw badValue("a raw item has its key and the bytes of raw");
   for (const { property, type } of cls.indexes) {
     const value = own(data, property) ?? undefined;
     if (value !== undefined && !INDEX_TYPES[type](value)) throw badValue(`the index ${property} holds another type`);
@@ -136,6 +152,7 @@ export class Database {
   }
 }
 
+const NO_TREE = { floor: 0, items: 0 };
 const rowOf = (pk, { v, deleted, maxLife, data }) => (deleted ? { pk, v, deleted } : { pk, v, maxLife, data });
 
 // ---- One write ----
@@ -154,8 +171,17 @@ export class Write {
   set(table, key, value) {
     this.changes.set(`${table}\n${key}`, [table, key, value ?? null]);
   }
+  /** A document or tombstone. An item below the floor of its tree is deleted, at the floor. */
   document(cls, pk) {
-    return this.get(`documents ${this.org} ${cls.name}`, pk) ?? undefined;
+    const found = this.get(`documents ${this.org} ${cls.name}`, pk) ?? undefined;
+    const floor = found && cls.parent ? this.tree(treeOf(cls, pk, found.links)).floor : 0;
+    return found?.v < floor ? { ...found, v: floor, deleted: true } : found;
+  }
+  tree(name) {
+    return this.get(`trees ${this.org}`, name) ?? NO_TREE;
+  }
+  setTree(name, change) {
+    this.set(`trees ${this.org}`, name, { ...this.tree(name), ...change });
   }
   store(cls, pk, document, link, state) {
     if (link) this.set(`members ${this.org} ${cls.name}/${link}`, pk, state && { v: this.now, state });
@@ -171,15 +197,25 @@ export class Write {
     const old = this.document(cls, pk);
     checkData(cls, data);
     const links = linksOf(cls, data);
+    if (cls.parent) living(this, cls.parent, links[0].split("@")[1]);
     if (old && !old.deleted) {
       if (same(old.data, data)) return void (this.given = Math.max(this.given, old.v));
       const fixed = (all) => all.filter((link) => !cls.collections[link.split("@")[0]]?.mutable).sort().join();
       if (fixed(links) !== fixed(old.links)) throw new Fault("immutable_key", "A", "a collection is not mutable", { phase: 1 });
     }
     this.checkUnique(cls, pk, data);
+    if (!old || old.deleted) this.created(cls, pk, links);
     for (const link of old?.links ?? []) if (!links.includes(link)) this.store(cls, pk, undefined, link, "left");
     for (const link of links) this.store(cls, pk, undefined, link, "alive");
     this.store(cls, pk, { v: this.now, deleted: false, maxLife: data.maxLife ?? undefined, links, data });
+  }
+  /** A parent begins a tree; an item is one more in it. */
+  created(cls, pk, links) {
+    const tree = treeOf(cls, pk, links);
+    const { items } = this.tree(tree);
+    if (cls.items.length) this.setTree(tree, { floor: this.now, items: 0 });
+    if (cls.parent && items >= ITEMS_MAX) throw new Fault("too_large", "A", "the parent has too many items", { phase: 1 });
+    if (cls.parent) this.setTree(tree, { items: items + 1 });
   }
   /** Looks at every document of the class. A real server has an index. */
   checkUnique(cls, pk, data) {
@@ -201,6 +237,20 @@ export class Write {
     for (const link of links) this.store(cls, pk, undefined, link, cls.sync ? "deleted" : undefined);
     const key = Object.fromEntries(cls.key.map((property) => [property, data[property]]));
     this.store(cls, pk, cls.sync ? { v: this.now, deleted: true, links, data: key } : undefined);
+    const tree = treeOf(cls, pk, links);
+    if (cls.parent) this.setTree(tree, { items: this.tree(tree).items - 1 });
+    if (cls.items.length) this.endItems(cls, pk, tree);
+  }
+  /** All items end with their parent. Nothing is written of them, except of those that this write itself has put. */
+  endItems(cls, pk, tree) {
+    for (const items of cls.items) {
+      this.defs.add(`${items.name}/in@${pk}`);
+      for (const [table, key, item] of [...this.changes.values()]) {
+        const isOwn = table === `documents ${this.org} ${items.name}` && item.links[0] === `in@${pk}`;
+        if (isOwn && !item.deleted) this.delete(items, key);
+      }
+    }
+    this.setTree(tree, { floor: this.now, items: 0 });
   }
   expect(cls, pk, ifVersion) {
     if (ifVersion === undefined || ifVersion === null) return;
@@ -367,11 +417,7 @@ export class Server {
     const now = this.tellNow();
     if (fault) this.complete(org, caller.account, ops, results, fault);
     const [parts, room] = [[], { bytes: this.pageBytes }];
-    for (const sub of request.subs) {
-      const part = room.bytes > 0 || !parts.length ? this.answer(org, sub, now, room, !parts.length) : undefined;
-      if (!part) break;
-      parts.push(part);
-    }
+    for (const group of this.groups(request.subs)) if (!this.answerAll(org, group, now, room, parts)) break;
     const { account, last = 0 } = this.db.table(`sessions ${org}`).get(request.session) ?? {};
     const seq = account === caller.account ? last : 0;
     return { p: 1, epoch: this.db.meta("epoch"), now, delta: DELTA_MS, seq, results, parts };
@@ -396,31 +442,75 @@ export class Server {
       }
     }
   }
-  /** The changes of a def, ascending by (v, pk), or nothing if there is no such def. */
-  changes(org, def) {
+  /** The class, collection or document of a def, and the tree whose state it shows; nothing if there is no such def. */
+  find(def) {
     const [, name, collection, hash, pk] = DEF.exec(def);
     const cls = this.classes.get(name);
     if (!cls?.sync || (collection && !Object.hasOwn(cls.collections, collection))) return undefined;
+    if (cls.parent && !collection && !pk) return undefined;
+    const isItems = cls.parent !== undefined && collection !== undefined;
+    const tree = isItems ? `${cls.parent.name} ${hash}` : pk && cls.items.length ? `${name} ${pk}` : undefined;
+    return { cls, collection, hash, pk, tree, isItems };
+  }
+  /** Neighbours of one tree are together. */
+  groups(subs) {
+    const groups = [];
+    let last;
+    for (const sub of subs) {
+      const tree = this.find(sub[0])?.tree;
+      if (tree !== undefined && tree === last) groups.at(-1).push(sub);
+      else groups.push([sub]);
+      last = tree;
+    }
+    return groups;
+  }
+  /** Answers the defs of one tree: all of them, or none if others came first. Whether each of them is whole. */
+  answerAll(org, group, now, room, parts) {
+    const before = parts.length;
+    for (const sub of group) {
+      const isFirst = parts.every(({ rows = [], left = [] }) => !rows.length && !left.length);
+      const part = room.bytes > 0 || isFirst ? this.answer(org, sub, now, room, isFirst) : undefined;
+      if (part) parts.push(part);
+      if (part && part.next === undefined) continue;
+      if (group.length > 1 && before > 0) parts.length = before;
+      return false;
+    }
+    return true;
+  }
+  tree(org, name) {
+    return this.db.table(`trees ${org}`).get(name) ?? NO_TREE;
+  }
+  /** The changes of a def, ascending by (v, pk). */
+  changes(org, { cls, collection, hash, pk, tree, isItems }) {
+    const { name } = cls;
     const documents = this.db.table(`documents ${org} ${name}`);
     const state = ({ deleted }) => (deleted ? "deleted" : "alive");
     let all = [...documents].map(([key, document]) => ({ ...document, pk: key, state: state(document) }));
-    if (pk) all = all.filter((one) => one.pk === pk);
+    if (pk) {
+      all = all.filter((one) => one.pk === pk).map((one) => {
+        const { floor } = cls.parent ? this.tree(org, treeOf(cls, pk, one.links)) : NO_TREE;
+        return one.v < floor ? { pk, v: floor, state: "deleted" } : one;
+      });
+    }
     if (collection) {
       const members = [...this.db.table(`members ${org} ${name}/${collection}@${hash}`)];
       all = members.map(([key, { v, state: link }]) => ({ ...(link === "alive" ? documents.get(key) : {}), pk: key, v, state: link }));
     }
+    if (isItems) all = all.filter(({ v }) => v >= this.tree(org, tree).floor);
     return all.sort((a, b) => a.v - b.v || (a.pk < b.pk ? -1 : 1));
   }
   answer(org, [def, v, cursor], now, room, isFirst) {
-    const changes = this.changes(org, def);
-    if (!changes) return { def, fault: unknownDef().toMap() };
+    const found = this.find(def);
+    if (!found) return { def, fault: unknownDef().toMap() };
+    const changes = this.changes(org, found);
+    const { floor } = found.isItems ? this.tree(org, found.tree) : NO_TREE;
     const at = cursor === undefined ? { now, after: [v, ""] } : this.readCursor(cursor, org, def, v);
     if (!at) return { def, fault: new Fault("bad_cursor", "N", "no cursor of this answer").toMap() };
     const isOver = ({ state, maxLife }) => state === "alive" && maxLife !== undefined && maxLife * 60_000 <= now;
     const goneFrom = v === 0 ? at.now - DELTA_MS : 0;
     const isTold = (change) => change.v >= v && ((change.state === "alive" && !isOver(change)) || change.v >= goneFrom);
     const total = at.total ?? changes.filter((change) => isTold(change) && change.state !== "left").length;
-    const part = { def, rows: [], left: [], total };
+    const part = { def, rows: [], left: [], total, ...(floor > 0 && v <= floor && { floor }) };
     let last;
     for (const change of changes) {
       const isBehind = change.v > at.after[0] || (change.v === at.after[0] && change.pk > at.after[1]);
@@ -460,14 +550,31 @@ export class Server {
   purge() {
     const now = this.clock();
     const horizon = Math.max(this.db.meta("horizon"), now - this.retentionMs);
-    const gone = [];
+    const [gone, ended] = [[], new Map()];
     const isOld = ({ v, deleted, maxLife }) => v < horizon && (deleted || maxLife * 60_000 + this.retentionMs <= now);
     for (const [table, rows] of this.db.tables) {
       const [kind, org, name] = table.split(" ");
+      const cls = this.classes.get(name);
       for (const [key, row] of rows) {
-        if (kind === "documents" && isOld(row)) gone.push([table, key, null], ...row.links.map((link) => [`members ${org} ${name}/${link}`, key, null]));
+        if (kind === "documents") {
+          const tree = cls?.parent && treeOf(cls, key, row.links);
+          const { floor } = tree ? this.tree(org, tree) : NO_TREE;
+          const isBelow = row.v < floor && floor < horizon;
+          if (isOld(row) || isBelow) gone.push([table, key, null], ...row.links.map((link) => [`members ${org} ${name}/${link}`, key, null]));
+          if (tree && isOld(row) && !row.deleted && row.v >= floor) ended.set(`${org} ${tree}`, (ended.get(`${org} ${tree}`) ?? 0) + 1);
+        }
         if (kind === "members" && row.state !== "alive" && row.v < horizon) gone.push([table, key, null]);
         if (kind === "operations" && row.result && row.at + this.resultsMs <= now) gone.push([table, key, { v: row.v, refused: row.refused }]);
+      }
+    }
+    for (const [table, rows] of this.db.tables) {
+      const [kind, org] = table.split(" ");
+      if (kind !== "trees") continue;
+      for (const [tree, row] of rows) {
+        const [name, pk] = tree.split(" ");
+        const parent = this.db.table(`documents ${org} ${name}`).get(pk);
+        if (row.floor < horizon && (!parent || isOld(parent))) gone.push([table, tree, null]);
+        else if (ended.has(`${org} ${tree}`)) gone.push([table, tree, { ...row, items: row.items - ended.get(`${org} ${tree}`) }]);
       }
     }
     this.db.commit(gone.length ? [...gone, ["meta", "horizon", horizon]] : []);
@@ -631,7 +738,7 @@ function listen(server, org, socket) {
       if (!isText(session) || !Array.isArray(subs) || !subs.every(isDef)) throw malformed("session or subs");
       if (subs.length > 1000) throw new Fault("too_large", "A", "more than 1,000 subscriptions");
       clearTimeout(greeting);
-      const live = subs.filter((def) => server.changes(org, def));
+      const live = subs.filter((def) => server.find(def));
       const refused = subs.filter((def) => !live.includes(def)).map((def) => [def, unknownDef().toMap()]);
       defs = new Set(live);
       send({ live, ...(refused.length && { refused }) });
