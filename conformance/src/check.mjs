@@ -18,9 +18,10 @@ export class Skip extends Error {}
  * - `rule`: the rule of docs/rules.md, if one stands behind the words.
  * - `hint`: the usual cause of a failure.
  * - `needs`: the options without which it cannot run.
+ * - `parts`: the parts of the schema language that it is about, which a server may lack.
  * - `isSlow`: it waits for seconds; `isAlone`: nothing else may run meanwhile, because it stops the server.
  */
 export function check(id, facts, run) {
-  const { at, says, hint, rule, needs = [], isSlow = false, isAlone = false } = facts;
-  return Object.freeze({ id, at, says, hint, rule, needs, isSlow, isAlone, run });
+  const { at, says, hint, rule, needs = [], parts = [], isSlow = false, isAlone = false } = facts;
+  return Object.freeze({ id, at, says, hint, rule, needs, parts, isSlow, isAlone, run });
 }

@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { CHECKS } from "./checks/index.mjs";
 import { HOOKS } from "./hooks.mjs";
 import { orgsOf } from "./kit.mjs";
-import { SCHEMA, fresh } from "./names.mjs";
+import { PARTS, fresh, schemaWithout } from "./names.mjs";
 import { lastLines, linesOf, count } from "./report.mjs";
 import { runChecks } from "./run.mjs";
 import { WATCHES } from "./watch/index.mjs";
@@ -24,6 +24,7 @@ const HELP = `escale-conformance: checks a server of the Escale protocol from ou
   --parallel N         checks at once (6)
   --run NAME           the orgs are kit-NAME-...; random by default
   --no-socket          the server has no socket
+  --without PART,PART  the server lacks these parts of the schema language: ${Object.keys(PARTS).join(", ")}
   --verbose            passed checks, too
 
   --token T            a token that may write; without it the server has none
@@ -40,7 +41,7 @@ Hooks, each a command of the shell, or an address that gets a POST:
 ${Object.entries(HOOKS).map(([name, does]) => `  --${name.padEnd(12)} ${does}`).join("\n")}
 `;
 
-const TEXTS = ["only", "form", "seed", "histories", "steps", "parallel", "run", "token", "token-other", "token-read", "token-foreign", "token-ends", "origin", "second-url", "slack", "skew", ...Object.keys(HOOKS)];
+const TEXTS = ["only", "form", "seed", "histories", "steps", "parallel", "run", "token", "token-other", "token-read", "token-foreign", "token-ends", "origin", "second-url", "slack", "skew", "without", ...Object.keys(HOOKS)];
 const FLAGS = ["quick", "no-socket", "verbose", "help"];
 
 const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
@@ -64,8 +65,12 @@ export function optionsOf(given) {
   options.skew = number(given.skew, "skew", 0);
   options.form ??= "both";
   options.origin ??= "http://localhost:5173";
+  options.without = given.without?.split(",").filter(Boolean) ?? [];
   options.only = given.only?.split(",").filter(Boolean);
   if (!["both", "json", "msgpack"].includes(options.form)) throw new TypeError("--form is json or msgpack");
+  for (const one of options.without) {
+    if (!Object.hasOwn(PARTS, one)) throw new TypeError(`--without: no part is called ${one}`);
+  }
   for (const one of options.only ?? []) {
     const isKnown = [...CHECKS, ...WATCHES].some(({ id }) => id === one || id.startsWith(`${one}.`));
     if (!isKnown) throw new TypeError(`--only: no check is called ${one}`);
@@ -83,7 +88,7 @@ const say = (lines) => lines.length && console.log(lines.join("\n"));
 
 /** The commands that only print. */
 const LISTS = {
-  schema: () => [JSON.stringify(SCHEMA, null, 2)],
+  schema: ({ without }) => [JSON.stringify(schemaWithout(without), null, 2)],
   orgs: ({ run }) => [...CHECKS.flatMap(({ id }) => orgsOf(run, id)), "ROOT"],
   list: () => [...CHECKS, ...WATCHES].map(({ id, at, says }) => `${id}\n    docs/protocol.md#${at}: "${says}"`),
 };

@@ -3,7 +3,7 @@ export { UNCHECKABLE } from "./checks/uncheckable.mjs";
 export { optionsOf } from "./cli.mjs";
 export { HOOKS } from "./hooks.mjs";
 export { orgsOf } from "./kit.mjs";
-export { SCHEMA } from "./names.mjs";
+export { PARTS, SCHEMA, schemaWithout } from "./names.mjs";
 export { count, lastLines, linesOf } from "./report.mjs";
 export { runChecks } from "./run.mjs";
 export { WATCHES } from "./watch/index.mjs";

@@ -25,11 +25,23 @@ export const SCHEMA = {
     },
   },
   Page: { key: ["book", "number"] },
+  Line: { in: "Page", key: ["book", "page", "number"], indexes: { n: "int" } },
+  Title: { in: "Page", key: ["book", "page"] },
+  Scan: { in: "Page", key: ["book", "page", "number"], raw: true },
   Serial: { key: ["id"], indexes: { number: { type: "hash", unique: true, global: true } } },
   Log: { key: ["id"], sync: false },
   Org: { key: ["code"] },
   Hdr: { key: ["id"] },
 };
+
+/** The parts of the schema language that a server may lack, each with the classes of the kit that need it. */
+export const PARTS = {
+  items: (declared) => declared.in !== undefined,
+};
+
+/** The schema of a server that lacks these parts. */
+export const schemaWithout = (parts) =>
+  Object.fromEntries(Object.entries(SCHEMA).filter(([, declared]) => !parts.some((part) => PARTS[part](declared))));
 
 export const keyOf = (className, data) => SCHEMA[className].key.map((property) => data[property]);
 
@@ -46,7 +58,9 @@ export const ofKind = (kind) => `Note/kind@${shaS(kind)}`;
 
 /** The defs of the kit's schema that hold a document. */
 export function defsOf(className, pk, data) {
-  const defs = [className, `${className}@${pk}`];
+  const { in: parent, key: names } = SCHEMA[className];
+  const ofParent = parent && names.slice(0, SCHEMA[parent].key.length).map((property) => data[property]);
+  const defs = [`${className}@${pk}`, parent ? `${className}/in@${shaS(ofParent.join("/"))}` : className];
   for (const [name, { key, list }] of Object.entries(SCHEMA[className].collections ?? {})) {
     const values = key.map((property) => data[property] ?? undefined);
     if (values.includes(undefined)) continue;

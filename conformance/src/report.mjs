@@ -23,8 +23,10 @@ export function linesOf({ check, outcome, reason, wanted, lines = [], stack }, {
   ];
 }
 
-export function lastLines(results, { run, seed }) {
+export function lastLines(results, { run, seed, without }) {
   const { passed, failed, skipped } = count(results);
+  // A server that lacks a part is not one that keeps the whole page, and the report says so.
+  const lacking = without.map((part) => `not checked: ${part}, ${results.filter(({ check }) => check.parts?.includes(part)).length} checks`);
   const again = failed ? [`To repeat the choices of the run: --seed ${seed}. Its orgs begin with kit-${run}-.`] : [];
-  return [...again, `${passed} passed, ${failed} failed, ${skipped} skipped`];
+  return [...again, ...lacking, `${passed} passed, ${failed} failed, ${skipped} skipped`];
 }

@@ -13,6 +13,8 @@ const optionOf = (need) => `--${need.replace(/[A-Z]/g, (letter) => `-${letter.to
 /** Why a check cannot run with these options, or nothing. */
 function whySkipped(check, options) {
   const missing = check.needs.filter((need) => options[need] === undefined);
+  const lacking = check.parts.filter((part) => options.without.includes(part));
+  if (lacking.length) return `left out by --without ${lacking.join(",")}`;
   if (missing.length) return `needs ${missing.map(optionOf).join(" and ")}`;
   return check.isSlow && options.quick ? "left out by --quick" : undefined;
 }

@@ -1,6 +1,7 @@
 // Random histories.
 import { check } from "../check.mjs";
 import { History } from "../history/play.mjs";
+import { WORLDS } from "../history/worlds.mjs";
 
 const says = "The server sends every change at or after the asked `v`.";
 const at = "rows-and-departures";
@@ -11,25 +12,18 @@ function orgOf(kit, i) {
   return [kit.org, kit.otherOrg][i];
 }
 
-/** Plays histories, each in an org of its own. */
-async function playAll(kit, count, act) {
-  const { seed, steps } = kit.options;
+/** Plays histories, each in an org of its own, of these worlds by turns. */
+async function playAll(kit, count, worlds, act) {
+  const { seed, steps, without } = kit.options;
+  const able = worlds.map((name) => WORLDS[name]).filter(({ parts }) => !parts.some((part) => without.includes(part)));
   for (let i = 0; i < count; i++) {
     const org = orgOf(kit, i);
     if (org === undefined) break;
-    const history = new History(kit, { org, seed: seed + i });
+    const history = new History(kit, { org, seed: seed + i, world: able[i % able.length] });
     await history.begin();
     await act(history, steps);
     await history.end();
   }
-}
-
-/** A server keeps tombstones for far longer than `delta`: the purge waits until each write is as old as that. */
-async function purge(kit, history) {
-  await history.settle();
-  const { reply } = await history.reader.sync({});
-  await kit.wait(reply.delta + 200);
-  await kit.hooks.purge();
 }
 
 export const histories = [
@@ -38,7 +32,14 @@ export const histories = [
     says,
     hint: "Something was lost, doubled or kept. The seed repeats the choices; the timing is the machine's.",
     rule: "R9",
-  }, (kit) => playAll(kit, kit.options.histories, (history, steps) => history.play(steps))),
+  }, (kit) => playAll(kit, kit.options.histories, ["notes"], (history, steps) => history.play(steps))),
+  check("histories.of-items", {
+    at: "items",
+    says: "If a write deletes a parent, all items end with it.",
+    hint: "An item was kept over the end of its parent, or was lost after it. The seed repeats the choices.",
+    rule: "R17",
+    parts: ["items"],
+  }, (kit) => playAll(kit, kit.options.histories, ["items"], (history, steps) => history.play(steps))),
   check("histories.through-restarts", {
     at,
     says,
@@ -46,12 +47,15 @@ export const histories = [
     rule: "R9",
     needs: ["restart"],
     isAlone: true,
-  }, (kit) => playAll(kit, 2, async (history, steps) => {
+  }, (kit) => playAll(kit, 2, ["notes", "items"], async (history, steps) => {
     const third = Math.ceil(steps / 3);
     await history.play(third);
     await kit.hooks.restart();
     await history.play(third);
-    if (kit.hooks.purge) await purge(kit, history);
+    if (kit.hooks.purge) {
+      await history.settle();
+      await kit.purge(history.reader);
+    }
     await history.play(third);
   })),
   check("histories.through-a-restored-backup", {
@@ -61,7 +65,7 @@ export const histories = [
     rule: "R8",
     needs: ["backup", "restore"],
     isAlone: true,
-  }, (kit) => playAll(kit, 1, async (history, steps) => {
+  }, (kit) => playAll(kit, 1, ["notes"], async (history, steps) => {
     const half = Math.ceil(steps / 2);
     await history.play(half);
     await history.settle();

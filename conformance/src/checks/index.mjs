@@ -3,6 +3,7 @@ import { forms } from "./forms.mjs";
 import { histories } from "./histories.mjs";
 import { hooks } from "./hooks.mjs";
 import { http } from "./http.mjs";
+import { items } from "./items.mjs";
 import { life } from "./life.mjs";
 import { limits } from "./limits.mjs";
 import { names } from "./names.mjs";
@@ -24,6 +25,7 @@ export const CHECKS = [
   ...pull,
   ...references,
   ...life,
+  ...items,
   ...pages,
   ...orgs,
   ...time,

@@ -2,7 +2,13 @@
 //
 // The model replays the accepted operations in the order of their versions: by R4 no two changes have one version.
 import { same } from "../forms/values.mjs";
-import { SCHEMA, defsOf, pkOf } from "../names.mjs";
+import { SCHEMA, defsOf, keyOf, pkOf } from "../names.mjs";
+
+/** The name of an item's parent; nothing for other documents. */
+function parentOf(className, key) {
+  const { in: parent } = SCHEMA[className];
+  return parent && `${parent}@${pkOf(parent, key.slice(0, SCHEMA[parent].key.length))}`;
+}
 
 export class Model {
   constructor() {
@@ -21,13 +27,20 @@ export class Model {
         const pk = pkOf(className, key);
         const name = `${className}@${pk}`;
         const old = documents.get(name);
+        const parent = parentOf(className, key);
+        if (parent && !documents.has(parent)) mistakes.push(`a ${kind} of ${name} was accepted at ${v}, and its parent is not there`);
         if (kind === "put") this.set(documents, name, { className, pk, data: { release: SCHEMA[className].release ?? 1, ...data } }, v, old);
         else if (!old) mistakes.push(`a ${kind} of ${name} was accepted at ${v}, and there is no such document`);
-        else if (kind === "delete") documents.delete(name);
+        else if (kind === "delete") this.end(documents, name);
         else this.set(documents, name, { ...old, data: { ...old.data, ...data } }, v, old);
       }
     }
     return { documents, mistakes };
+  }
+  /** Removes a document, and its items with it. */
+  end(documents, name) {
+    documents.delete(name);
+    for (const [other, { className, data }] of documents) if (parentOf(className, keyOf(className, data)) === name) documents.delete(other);
   }
   set(documents, name, next, v, old) {
     const isUnchanged = old && same(old.data, next.data);
@@ -48,6 +61,7 @@ export class Copy {
     Object.assign(this, { def, v: 0, members: new Map() });
   }
   take({ rows, left, present, v, pages }) {
+    for (const { floor = 0 } of pages) for (const [pk, one] of this.members) if (one.v < floor) this.members.delete(pk);
     const changes = [...rows.map((row) => [row.v, row.pk, row]), ...left.map(([pk, at]) => [at, pk, undefined])];
     changes.sort(([v1, pk1], [v2, pk2]) => v1 - v2 || (pk1 < pk2 ? -1 : 1));
     for (const [at, pk, row] of changes) {

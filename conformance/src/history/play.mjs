@@ -3,37 +3,14 @@
 // model says.
 import { Failure } from "../check.mjs";
 import { isNotExecuted } from "../faults.mjs";
-import { inBox, keyOf, note, ofKind, randomFrom, tagged, uuid } from "../names.mjs";
+import { note, randomFrom, uuid } from "../names.mjs";
 import { Copy, Model, differenceOf, membersOf } from "./model.mjs";
-
-const BOXES = ["in", "out"];
-const TAGS = ["red", "blue"];
-const DEFS = ["Note", "Page", ...BOXES.map(inBox), ...TAGS.map(tagged), ofKind("x"), note("1")];
 
 class Player {
   constructor(kit, history, i) {
     Object.assign(this, { kit, history, session: kit.session({ org: history.org }), below: randomFrom(history.seed + i), seq: 0, queue: [] });
     this.copies = new Map();
-  }
-  pick(list) {
-    return list[this.below(list.length)];
-  }
-  /** One write on a document, with its arguments. */
-  write() {
-    const className = this.below(4) ? "Note" : "Page";
-    const data = className === "Page" ? { book: this.pick(["b", "c"]), number: `${this.below(4)}` } : { id: `${this.below(6)}` };
-    data.n = this.below(50);
-    if (className === "Note") {
-      if (this.below(3)) data.box = this.pick(BOXES);
-      if (this.below(3)) data.tags = TAGS.filter(() => this.below(2));
-      data.kind = Number(data.id) % 2 ? "x" : "y";
-    }
-    const key = keyOf(className, data);
-    const kind = this.pick(["put", "put", "put", "patch", "delete"]);
-    if (kind === "put") return { kind, className, key, data, op: { name: "doc.put", args: { class: className, data } } };
-    if (kind === "delete") return { kind, className, key, op: { name: "doc.delete", args: { class: className, key } } };
-    const set = className === "Note" && this.below(2) ? { box: this.pick(BOXES), n: data.n } : { n: data.n };
-    return { kind, className, key, data: set, op: { name: "doc.patch", args: { class: className, key, set } } };
+    this.pick = (list) => list[this.below(list.length)];
   }
   /** A counter: it is read, and written for the version that was read. Each increment counts once. */
   async increment() {
@@ -48,14 +25,14 @@ class Player {
   async act() {
     const choice = this.below(10);
     if (choice < 4) {
-      const write = this.write();
+      const write = this.history.world.write(this);
       this.add([write], write.op);
     } else if (choice < 5) {
-      const writes = Array.from({ length: 1 + this.below(4) }, () => this.write());
+      const writes = Array.from({ length: 1 + this.below(4) }, () => this.history.world.write(this));
       this.add(writes, { name: "batch", args: { ops: writes.map(({ op }) => op) } });
     } else if (choice < 6) await this.increment();
     else if (choice < 8) await this.flush();
-    else for (let i = 0; i < 3; i++) await this.pull(this.pick(DEFS));
+    else for (let i = 0; i < 3; i++) await this.pull(this.pick(this.history.world.defs));
   }
   /** Sends the waiting operations, under one of the fates of a network. */
   async flush() {
@@ -109,8 +86,8 @@ class Player {
 const BEGUN = { id: "counter", n: 0 };
 
 export class History {
-  constructor(kit, { org, seed }) {
-    Object.assign(this, { kit, org, seed, ends: new Map(), model: new Model(), counted: 0 });
+  constructor(kit, { org, seed, world }) {
+    Object.assign(this, { kit, org, seed, world, ends: new Map(), model: new Model(), counted: 0 });
     this.reader = kit.session({ org });
     this.players = [0, 1, 2].map((i) => new Player(kit, this, i));
   }
@@ -145,7 +122,7 @@ export class History {
     if (mistakes.length) throw new Failure(mistakes[0], this.kit.last);
     const counter = (await this.reader.pull(note("counter"))).rows[0].data.n;
     this.kit.equal(counter, this.counted, "the counter, after as many accepted increments");
-    for (const def of DEFS) await this.compare(def, membersOf(documents, def));
+    for (const def of this.world.defs) await this.compare(def, membersOf(documents, def));
   }
   async compare(def, wanted) {
     const differs = (how, copy) => {

@@ -57,6 +57,7 @@ const FIELDS = {
     present: ["", ({ present }) => Array.isArray(present) && present.every((pk) => PK.test(pk))],
     next: ["", ({ next }) => isText(next) && Buffer.byteLength(next) <= 1024],
     total: ["", isCount],
+    floor: ["", isCount],
     fault: ["", ({ fault }) => isMap(fault)],
   },
   row: {

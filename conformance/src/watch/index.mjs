@@ -63,7 +63,9 @@ export class Watcher {
     sent.seen = epoch === sent.epoch ? Math.max(sent.seen, reply.seq ?? 0) : (reply.seq ?? 0);
     sent.epoch = epoch;
   }
+  /** Without a list of mistakes, the answer does not concern the watch. */
   note({ id }, mistakes, holder) {
+    if (mistakes === undefined) return;
     const entry = this.found.get(id);
     entry.seen += 1;
     if (mistakes.length) entry.failures.push(new Failure(mistakes.slice(0, 5).join("; "), { lines: describe(holder) }));

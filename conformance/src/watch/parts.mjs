@@ -84,6 +84,18 @@ function livingOf({ part, place }) {
   ];
 }
 
+/** A part of items has a floor up to which it knows nothing, and begins there. */
+function floorOf({ part, sub, place }) {
+  const { def, floor } = part;
+  if (floor === undefined) return [];
+  const below = list(part.rows).filter(({ v }) => v < floor).map(({ pk }) => `${place}.rows has ${pk} from below the floor ${floor}`);
+  return [
+    ...(/\/in@/.test(def) ? [] : [`${place}.floor of ${def}`]),
+    ...(floor === 0 || floor < sub[1] ? [`${place}.floor is ${floor}, and the asked v is ${sub[1]}`] : []),
+    ...below,
+  ];
+}
+
 export const partWatches = [
   {
     id: "watch.parts",
@@ -149,6 +161,16 @@ export const partWatches = [
     says: "every living member, if the asked `v` is 0 or before the horizon. With the last page only",
     hint: "Without `present` a session never learns that a document is gone.",
     test: each(presentOf),
+  },
+  {
+    id: "watch.floor",
+    at: "pull",
+    says: "for the items of a parent: below this version none of them exists any more",
+    hint: "Only `Class/in@<pk>` has it, and no row of such a part is below it.",
+    test: (exchange) => {
+      const found = answered(exchange);
+      return found.some(({ part }) => part.floor !== undefined) ? found.flatMap(floorOf) : undefined;
+    },
   },
   {
     id: "watch.present-is-living",

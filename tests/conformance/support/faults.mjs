@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 
 import { SCHEMA } from "../../../conformance/src/index.mjs";
 import { OPERATIONS, Server, closeSockets, handle, upgrade } from "../../../examples/servers/node/server.mjs";
+import { ITEM_FAULTS } from "./faults-of-trees.mjs";
 
 /** Lets `change` see each reply before it is sent. */
 const reply = (change) => (server) => {
@@ -19,7 +20,7 @@ const parts = (change) => replies((one) => one.parts.filter(({ fault }) => !faul
 
 const reversed = (text) => [...text].reverse().join("");
 
-/** Each fault with the id of the check that finds it. */
+/** Each fault with the id of the check that finds it, and perhaps options of the run that has to find it. */
 export const FAULTS = {
   "now is in seconds": ["watch.now", replies((one) => (one.now = Math.floor(one.now / 1000)))],
   "now was read too late": ["time.versions-rise", replies((one) => (one.now += 3000))],
@@ -123,6 +124,7 @@ export const FAULTS = {
   }],
   "no headers for other origins on refusals": ["http.exposed-headers", (server) => (server.hidesHeaders = true)],
   "the epoch is not renewed": ["epoch.renewed", (server) => (server.db.renewEpoch = () => {})],
+  ...ITEM_FAULTS,
 };
 
 /** Starts the server with a fault, and returns the options of a run of the kit, and `stop`. */
@@ -145,5 +147,11 @@ export async function plant(name) {
     http.closeAllConnections();
     await closed;
   };
-  return { options: { url: `http://127.0.0.1:${http.address().port}`, renew: () => server.db.renewEpoch(Date.now()) }, stop };
+  const purge = () => {
+    const kept = server.retentionMs;
+    server.retentionMs = 0;
+    server.purge();
+    server.retentionMs = kept;
+  };
+  return { options: { url: `http://127.0.0.1:${http.address().port}`, renew: () => server.db.renewEpoch(Date.now()), purge }, stop };
 }
