@@ -1,4 +1,4 @@
-"""A server of the Escale protocol in one file, written from docs/protocol.md and docs/schema.md alone.
+"""A server of the Escale protocol, written from docs/protocol.md and docs/schema.md alone.
 
 It is for an author who writes a server. The names are those of the page, and the tables those of its pseudo-code:
 SQLite holds everything, so a restart loses nothing. Python 3.11, with aiohttp for HTTP and sockets, and msgpack:
@@ -9,17 +9,19 @@ SQLite holds everything, so a restart loses nothing. Python 3.11, with aiohttp f
 Invariant: a request is served without `await` between its operations, its `now` and its parts. No write of another
 request comes between them, so that the parts are one snapshot.
 """
-import argparse, asyncio, base64, hashlib, hmac, json, math, re, secrets, signal, sqlite3, time
+import argparse, asyncio, base64, hashlib, hmac, json, re, secrets, signal, sqlite3, time
 from urllib.parse import unquote
 
 import msgpack
 from aiohttp import WSMsgType, web
 
+from forms import FORMS, SAFE, Packed, Unreadable, canonical, decode, normal
+
 MIB = 1 << 20
 DELTA_MS = 2000  # A write takes no time here, and there is one clock: the least that the page allows is 1,000.
 AHEAD_MS = 1000  # A `now` is stored in steps of this length.
-SAFE = 2**53 - 1
 MINUTES_MAX = 150_119_987_579
+ITEMS_MAX = 100_000
 NAME = r"[A-Za-z][A-Za-z0-9]{0,63}"
 DEF = re.compile(rf"({NAME})(?:/({NAME})@([-\w]{{22}})|@([-\w.:]{{1,1024}}))?", re.ASCII)
 ORG = re.compile(r"[-\w.:]{1,1024}", re.ASCII)
@@ -44,6 +46,10 @@ def malformed(message):
     return Fault("malformed", "B", message)
 
 
+def unreadable(mistake):
+    return Fault("too_deep", "A", "nested too deep") if mistake.is_too_deep else malformed(str(mistake))
+
+
 def bad_value(message):
     return Fault("bad_value", "A", message, phase=1)
 
@@ -52,117 +58,7 @@ def bad_key(message):
     return Fault("bad_key", "A", message, phase=1)
 
 
-# ---- Forms: MessagePack and JSON ----
-
-
-class Packed(bytes):
-    """The data of a row: msgpack bytes of a map. In JSON it is written as the map."""
-
-
-def once(pairs):
-    """A map of a message. A key that is there twice, or that is no text, is refused."""
-    found = {}
-    for key, value in pairs:
-        if not isinstance(key, str) or key in found or key == "__proto__":
-            raise malformed("a key that is refused, or there twice")
-        found[key] = value
-    return found
-
-
-def restored(pairs):
-    """A map of JSON, without the two writings of `$bytes`."""
-    found = once(pairs)
-    if "$bytes" in found:
-        text = found["$bytes"]
-        if len(found) > 1 or not isinstance(text, str) or not re.fullmatch(r"[-\w]*", text, re.ASCII):
-            raise malformed("bytes that are not base64url")
-        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    return once((key[1:] if re.fullmatch(r"\$\$+bytes", key) else key, value) for key, value in found.items())
-
-
-def refuse(*_):
-    raise malformed("a value that is refused")
-
-
-def checked(value, depth=0):
-    """Checks the values of a message, which libraries accept further than the page does."""
-    if depth > 40:
-        raise Fault("too_deep", "A", "nested too deep")
-    if isinstance(value, str):
-        value.encode()  # A lone surrogate is no text.
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            checked(key), checked(inner, depth + 1)
-    elif isinstance(value, list):
-        for inner in value:
-            checked(inner, depth + 1)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise malformed("a number that is not finite")
-    elif not isinstance(value, (bytes, bool, int, float, type(None))):
-        raise malformed("an extension type")
-    return value
-
-
-def decode_msgpack(body):
-    return msgpack.unpackb(body, raw=False, strict_map_key=False, object_pairs_hook=once, ext_hook=refuse)
-
-
-def decode_json(body):
-    return json.loads(body.decode(), object_pairs_hook=restored, parse_constant=refuse)
-
-
-def plain(value):
-    if isinstance(value, Packed):
-        return plain(msgpack.unpackb(value))
-    if isinstance(value, bytes):
-        return {"$bytes": base64.urlsafe_b64encode(value).decode().rstrip("=")}
-    if isinstance(value, list):
-        return [plain(inner) for inner in value]
-    if isinstance(value, dict):
-        return {"$" + key if re.fullmatch(r"\$+bytes", key) else key: plain(inner) for key, inner in value.items()}
-    return value
-
-
-def encode_json(value):
-    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")).encode()
-
-
-FORMS = {"application/msgpack": (decode_msgpack, msgpack.packb), "application/json": (decode_json, encode_json)}
-
-
-def decode(form, body):
-    try:
-        return checked(FORMS[form][0](body))
-    except Fault:
-        raise
-    except (RecursionError, msgpack.StackError):
-        raise Fault("too_deep", "A", "nested too deep")
-    except (ValueError, msgpack.UnpackException) as error:
-        raise malformed(str(error))
-
-
-def normal(value, depth=1):
-    """A value of arguments: 1.0 is 1, and an integer beyond 2^53 - 1 is the nearest double."""
-    if depth > 33 or (depth > 32 and isinstance(value, (list, dict))):
-        raise Fault("too_deep", "A", "nested too deep")
-    if isinstance(value, float) and value.is_integer() and abs(value) <= SAFE:
-        return int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > SAFE:
-        return float(value)
-    if isinstance(value, list):
-        return [normal(inner, depth + 1) for inner in value]
-    if isinstance(value, dict):
-        return {key: normal(inner, depth + 1) for key, inner in value.items()}
-    return value
-
-
-def canonical(value):
-    """Bytes that are equal if two values are: the order of keys does not count."""
-    if isinstance(value, dict):
-        return msgpack.packb([[key, canonical(value[key])] for key in sorted(value)]) + b"m"
-    if isinstance(value, list):
-        return msgpack.packb([canonical(inner) for inner in value]) + b"l"
-    return msgpack.packb(value)
+# ---- Schema ----
 
 
 def is_count(value, least=0):
@@ -171,9 +67,6 @@ def is_count(value, least=0):
 
 def is_text(value):
     return isinstance(value, str) and 0 < len(value.encode()) <= 1024
-
-
-# ---- Schema ----
 
 
 def sha_s(text):
@@ -196,17 +89,31 @@ INDEX_TYPES = {
 
 class Class:
     def __init__(self, name, declared):
-        self.name, self.key = name, declared["key"]
+        self.name, self.key, self.raw = name, declared["key"], declared.get("raw", False)
+        self.parent, self.items = declared.get("in"), []
         self.sync, self.release = declared.get("sync", True), declared.get("release", 1)
         self.collections = declared.get("collections", {})
         indexes = declared.get("indexes", {}).items()
         self.indexes = [{"property": name, **({"type": index} if isinstance(index, str) else index)} for name, index in indexes]
+
+    def join(self, classes):
+        """Finds the class of the parents. Each item is a member of one collection for ever: its hash is the parent's pk."""
+        if self.parent:
+            self.parent = classes[self.parent]
+            self.collections = {"in": {"key": self.key[: len(self.parent.key)]}}
+            self.parent.items.append(self)
+
+    def tree(self, pk, links):
+        """The tree of a document, as class and pk: an item is in its parent's, and knows it by its one link."""
+        return (self.parent.name, min(links).split("@")[1]) if self.parent else (self.name, pk)
 
     def pk(self, org, key):
         if not is_texts(key) or len(key) != len(self.key):
             raise bad_key("a key is a list of texts")
         if any("/" in value for value in key[:-1]):
             raise bad_key("only the last key property may hold a slash")
+        if self.parent and len("/".join(key[len(self.parent.key) :])) > 255:
+            raise bad_key("the own part of an item's key has more than 255 characters")
         if self.name == "Hdr" and org != "ROOT":
             raise bad_key("only the org ROOT has a Hdr")
         if self.name == "Hdr":
@@ -244,6 +151,10 @@ class Class:
         if not is_count(data["release"], 1) or data["release"] > self.release:
             raise bad_value("release is none of the class")
         end = data.get("maxLife")
+        if end is not None and self.items:
+            raise bad_value("a document with items has no end")
+        if self.raw and not (isinstance(data.get("raw"), bytes) and set(data) <= {*self.key, "raw", "release", "maxLife"}):
+            raise bad_value("a raw item has its key and the bytes of raw")
         if end is not None and not (is_count(end) and end <= MINUTES_MAX):
             raise bad_value("maxLife is no number of minutes")
         for index in self.indexes:
@@ -260,6 +171,7 @@ create table if not exists documents (org text, class text, pk text, v integer, 
 create index if not exists changes on documents (org, class, v, pk);
 create table if not exists members (org text, def text, pk text, v integer, state text, primary key (org, def, pk));
 create index if not exists member_changes on members (org, def, v, pk);
+create table if not exists trees (org text, class text, pk text, floor integer, items integer, primary key (org, class, pk));
 create table if not exists uniques (class text, property text, value text, org text, pk text);
 create index if not exists unique_values on uniques (class, property, value);
 create index if not exists unique_documents on uniques (org, class, pk);
@@ -281,6 +193,8 @@ class Server:
     def __init__(self, options):
         with open(options.schema, encoding="utf-8") as file:
             self.classes = {name: Class(name, declared) for name, declared in json.load(file).items()}
+        for cls in self.classes.values():
+            cls.join(self.classes)
         self.options, self.told, self.listeners = options, 0, set()
         self.db = sqlite3.connect(options.data or ":memory:", isolation_level=None)
         self.db.executescript("pragma journal_mode = wal; pragma synchronous = normal;" + TABLES)
@@ -297,6 +211,10 @@ class Server:
 
     def one(self, sql, *values):
         return self.db.execute(sql, values).fetchone()
+
+    def tree(self, org, name):
+        """The floor of a tree, and the number of its items."""
+        return self.one("select floor, items from trees where org = ? and class = ? and pk = ?", org, *name) or (0, 0)
 
     def meta(self, column):
         return self.one(f"select {column} from meta")[0]
@@ -411,9 +329,7 @@ class Server:
             if any(one in unset or change.get(one, value) != value for one, value in zip(cls.key, key)):
                 raise Fault("key_mismatch", "A", "a patch cannot change the key")
         write.expect(cls, pk, expected)
-        old = write.document(cls, pk)
-        if old is None or old["deleted"]:
-            raise Fault("not_found", "N", "no such document", phase=1)
+        old = write.living(cls, pk)
         if name == "doc.delete":
             return write.delete(cls, pk, old)
         write.put(cls, pk, {**{one: value for one, value in old["data"].items() if one not in unset}, **change})
@@ -468,30 +384,75 @@ class Server:
         if fault:
             self.complete(org, account, ops, results, fault)
         parts, room = [], [self.options.page_bytes]
-        for sub in request["subs"]:
-            part = self.answer(org, sub, now, room, not parts) if room[0] > 0 or not parts else None
-            if part is None:
+        for group in self.groups(request["subs"]):
+            if not self.answer_all(org, group, now, room, parts):
                 break
-            parts.append(part)
         owner, last = self.one("select account, last from sessions where org = ? and name = ?", org, request["session"]) or ("", 0)
         seq = last if owner == account else 0
         return {"p": 1, "epoch": self.epoch(), "now": now, "delta": DELTA_MS, "seq": seq, "results": results, "parts": parts}
 
     def exists(self, found):
-        name, collection, _, _ = found.groups()
+        name, collection, _, pk = found.groups()
         cls = self.classes.get(name)
-        return bool(cls and cls.sync and (collection is None or collection in cls.collections))
+        if not cls or not cls.sync or (cls.parent and not collection and not pk):
+            return False
+        return collection is None or collection in cls.collections
 
-    def changes(self, org, found):
+    def tree_of(self, found):
+        """The tree whose state a def shows, if it is that of a parent or of its items."""
+        name, collection, hash, pk = found.groups()
+        cls = self.classes.get(name)
+        if not cls or not self.exists(found):
+            return None
+        if cls.parent:
+            return (cls.parent.name, hash) if collection else None
+        return (name, pk) if pk and cls.items else None
+
+    def groups(self, subs):
+        """Neighbours of one tree are together."""
+        groups, last = [], None
+        for sub in subs:
+            tree = self.tree_of(DEF.fullmatch(sub[0]))
+            if tree and tree == last:
+                groups[-1].append(sub)
+            else:
+                groups.append([sub])
+            last = tree
+        return groups
+
+    def answer_all(self, org, group, now, room, parts):
+        """Answers the defs of one tree: all of them, or none if others came first. Whether each of them is whole."""
+        before = len(parts)
+        for sub in group:
+            is_first = not any(part.get("rows") or part.get("left") for part in parts)
+            part = self.answer(org, sub, now, room, is_first) if room[0] > 0 or is_first else None
+            if part:
+                parts.append(part)
+            if part is None or "next" in part:
+                if len(group) > 1 and before:
+                    del parts[before:]
+                return False
+        return True
+
+    def changes(self, org, found, floor):
         """The query for the changes of a def, and its values: pk, v, state, max_life, data."""
         name, collection, _, pk = found.groups()
         if collection:
             sql = """select m.pk as pk, m.v as v, m.state as state, d.max_life as max_life, d.data as data from members m
-              left join documents d on d.org = m.org and d.class = ? and d.pk = m.pk where m.org = ? and m.def = ?"""
-            return sql, (name, org, found.group())
+              left join documents d on d.org = m.org and d.class = ? and d.pk = m.pk where m.org = ? and m.def = ? and m.v >= ?"""
+            return sql, (name, org, found.group(), floor)
         sql = """select pk, v, case when deleted then 'deleted' else 'alive' end as state, max_life, data from documents
           where org = ? and class = ?"""
+        ended = self.end_of_item(org, self.classes[name], pk)
+        if ended:
+            return "select ? as pk, ? as v, 'deleted' as state, null as max_life, null as data", (pk, ended)
         return (sql + " and pk = ?", (org, name, pk)) if pk else (sql, (org, name))
+
+    def end_of_item(self, org, cls, pk):
+        """The floor above a stored item."""
+        found = cls.parent and self.one("select v, links from documents where org = ? and class = ? and pk = ?", org, cls.name, pk)
+        floor = self.tree(org, cls.tree(pk, json.loads(found[1])))[0] if found else 0
+        return floor if found and found[0] < floor else None
 
     def answer(self, org, sub, now, room, is_first):
         name, v, *cursor = sub
@@ -503,12 +464,16 @@ class Server:
             return {"def": name, "fault": Fault("bad_cursor", "N", "no cursor of this answer").value()}
         first_now, after_v, after_pk, total = at
         gone_from = first_now - DELTA_MS if v == 0 else 0
-        sql, values = self.changes(org, found)
+        is_items = self.classes[found[1]].parent and found[2]
+        floor = self.tree(org, self.tree_of(found))[0] if is_items else 0
+        sql, values = self.changes(org, found, floor)
         over = "(max_life is not null and max_life * 60000 <= ?)"
         shown = f"select * from ({sql}) where ((state = 'alive' and not {over}) or v >= ?)"
         if total is None:
             total = self.one(f"select count(*) from ({shown}) where v >= ? and state <> 'left'", *values, now, gone_from, v)[0]
         part, last = {"def": name, "rows": [], "left": [], "total": total}, None
+        if 0 < floor and v <= floor:
+            part["floor"] = floor
         rows = self.db.execute(f"{shown} and (v, pk) > (?, ?) order by v, pk", (*values, now, gone_from, after_v, after_pk))
         for pk, at_v, state, max_life, data in rows:
             is_over = state == "deleted" or (max_life is not None and max_life * 60_000 <= now)
@@ -548,16 +513,33 @@ class Server:
         horizon = max(self.meta("horizon"), now - retention)
         over = "v < ? and (deleted or max_life * 60000 + ? <= ?)"
         self.db.execute("begin immediate")
-        for org, cls, pk, links in self.db.execute(f"select org, class, pk, links from documents where {over}", (horizon, retention, now)).fetchall():
+        for org, cls, pk, links, deleted, v in self.db.execute(f"select org, class, pk, links, deleted, v from documents where {over}", (horizon, retention, now)).fetchall():
             for link in json.loads(links):
                 self.db.execute("delete from members where org = ? and def = ? and pk = ?", (org, f"{cls}/{link}", pk))
+                lives = "update trees set items = items - 1 where org = ? and class = ? and pk = ? and floor <= ?"
+                if not deleted and cls in self.classes and self.classes[cls].parent:
+                    self.db.execute(lives, (org, *self.classes[cls].tree(pk, [link]), v))
         gone = self.db.execute(f"delete from documents where {over}", (horizon, retention, now)).rowcount
         gone += self.db.execute("delete from members where state <> 'alive' and v < ?", (horizon,)).rowcount
+        gone += self.purge_trees(horizon)
         if gone:
             self.db.execute("update meta set horizon = ?", (horizon,))
         before = now - self.options.results_ms
         self.db.execute("update operations set result = null, name = null where result is not null and at <= ?", (before,))
         self.db.execute("commit")
+
+
+    def purge_trees(self, horizon):
+        """Forgets items below the floors from before the horizon, and the trees whose parents are forgotten."""
+        gone = 0
+        for org, name, pk, floor in self.db.execute("select org, class, pk, floor from trees where floor between 1 and ?", (horizon - 1,)).fetchall():
+            for items in self.classes[name].items if name in self.classes else ():
+                ended = (org, items.name, json.dumps([f"in@{pk}"]), floor)
+                gone += self.db.execute("delete from documents where org = ? and class = ? and links = ? and v < ?", ended).rowcount
+                self.db.execute("delete from members where org = ? and def = ? and v < ?", (org, f"{items.name}/in@{pk}", floor))
+            if not self.one("select 1 from documents where org = ? and class = ? and pk = ?", org, name, pk):
+                gone += self.db.execute("delete from trees where org = ? and class = ? and pk = ?", (org, name, pk)).rowcount
+        return gone
 
 
 def result_of(id, result, refused):
@@ -585,7 +567,42 @@ class Write:
         if found is None:
             return None
         v, deleted, max_life, links, packed = found
+        floor = self.tree(cls.tree(pk, json.loads(links)))[0] if cls.parent else 0
+        if v < floor:  # It is deleted, at the floor.
+            v, deleted = floor, True
         return {"v": v, "deleted": deleted, "links": set(json.loads(links)), "data": msgpack.unpackb(packed), "row": row_of(pk, v, deleted, max_life, packed)}
+
+    def tree(self, name):
+        return self.server.tree(self.org, name)
+
+    def set_tree(self, name, floor, items):
+        self.db.execute("insert or replace into trees values (?, ?, ?, ?, ?)", (self.org, *name, floor, items))
+
+    def created(self, cls, pk, links):
+        """A parent begins a tree; an item is one more in it."""
+        name = cls.tree(pk, links)
+        floor, items = self.tree(name)
+        if cls.items:
+            self.set_tree(name, self.now, 0)
+        if cls.parent and items >= ITEMS_MAX:
+            raise Fault("too_large", "A", "the parent has too many items", phase=1)
+        if cls.parent:
+            self.set_tree(name, floor, items + 1)
+
+    def end_items(self, cls, pk):
+        """All items end with their parent. Nothing is written of them, except of those that this write itself has put."""
+        for items in cls.items:
+            self.defs.add(f"{items.name}/in@{pk}")
+            own = "select pk from documents where org = ? and class = ? and links = ? and v = ? and not deleted"
+            for item, in self.db.execute(own, (self.org, items.name, json.dumps([f"in@{pk}"]), self.now)).fetchall():
+                self.delete(items, item, self.document(items, item))
+        self.set_tree((cls.name, pk), self.now, 0)
+
+    def living(self, cls, pk):
+        old = self.document(cls, pk)
+        if old is None or old["deleted"]:
+            raise Fault("not_found", "N", "no such document", phase=1)
+        return old
 
     def store(self, cls, pk, deleted, links, data):
         kept = (self.org, cls.name, pk, self.now, deleted, data.get("maxLife"), json.dumps(sorted(links)), msgpack.packb(data))
@@ -628,6 +645,8 @@ class Write:
         cls.check(data)
         old, links = self.document(cls, pk), cls.links(data)
         before = old["links"] if old else set()
+        if cls.parent:
+            self.living(cls.parent, min(links).split("@")[1])
         if old and not old["deleted"]:
             if canonical(old["data"]) == canonical(data):
                 self.given = max(self.given, old["v"])
@@ -635,6 +654,8 @@ class Write:
             if cls.fixed(before) != cls.fixed(links):
                 raise Fault("immutable_key", "A", "a collection is not mutable", phase=1)
         self.take_values(cls, pk, data)
+        if old is None or old["deleted"]:
+            self.created(cls, pk, links)
         for link in before - links:
             self.member(cls, link, pk, "left")
         for link in links:
@@ -658,7 +679,12 @@ class Write:
         for link in old["links"]:
             self.member(cls, link, pk, "deleted")
         if cls.sync:
-            return self.store(cls, pk, True, old["links"], {name: old["data"][name] for name in cls.key})
+            self.store(cls, pk, True, old["links"], {name: old["data"][name] for name in cls.key})
+            tree = cls.tree(pk, old["links"])
+            if cls.parent:
+                floor, items = self.tree(tree)
+                self.set_tree(tree, floor, items - 1)
+            return self.end_items(cls, pk) if cls.items else None
         for link in old["links"]:
             self.db.execute("delete from members where org = ? and def = ? and pk = ?", (self.org, f"{cls.name}/{link}", pk))
         self.db.execute("delete from documents where org = ? and class = ? and pk = ?", (self.org, cls.name, pk))
@@ -756,7 +782,8 @@ async def handle(server, request):
             raise malformed("the Content-Type is neither msgpack nor JSON")
         message = check_request(decode(form, await read_body(request)))
         reply = server.sync(org, account, may_write, message)
-    except Fault as fault:
+    except (Fault, Unreadable) as error:
+        fault = unreadable(error) if isinstance(error, Unreadable) else error
         status, reply = fault.status, fault.value()
     headers = {**headers_for(request), "Content-Type": form if form in FORMS else "application/json"}
     if status == 401:
@@ -794,6 +821,8 @@ class Socket:
             await self.web.close(code=1008, message=b"timeout")
         except Fault as fault:
             await self.close(fault)
+        except Unreadable as mistake:
+            await self.close(unreadable(mistake))
         finally:
             sender.cancel()
             self.server.listeners.discard(self.hear)

@@ -19,7 +19,7 @@ const PYTHON = process.env.ESCALE_PYTHON ?? join(ROOT, "target/python/bin/python
 /** The command of each server, with the flags of one start. */
 const COMMANDS = {
   node: ({ folder, flags }) => [process.execPath, [join(ROOT, "examples/servers/node/server.mjs"), "--data", join(folder, "data.log"), ...flags]],
-  python: ({ folder, flags }) => [PYTHON, [join(ROOT, "examples/servers/python/server.py"), "--data", join(folder, "data.sqlite"), ...flags]],
+  python: ({ folder, flags }) => [PYTHON, ["-B", join(ROOT, "examples/servers/python/server.py"), "--data", join(folder, "data.sqlite"), ...flags]],
   reference: ({ folder, flags }) => [SERVER, ["serve", "--data", folder, ...flags]],
 };
 
