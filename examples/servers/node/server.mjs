@@ -62,9 +62,9 @@ export function shaS(text) {
 }
 
 function classesOf(schema) {
-  const classes = new Map(Object.entries(schema).map(([name, { key, sync = true, release = 1, collections = {}, indexes = {}, in: parent, raw }]) => {
+  const classes = new Map(Object.entries(schema).map(([name, { key, sync = true, release = 1, collections = {}, indexes = {}, in: parent, raw, clock }]) => {
     const all = Object.entries(indexes).map(([property, index]) => ({ property, ...(isString(index) ? { type: index } : index) }));
-    return [name, { name, key, sync, release, collections, indexes: all, parent, raw, items: [] }];
+    return [name, { name, key, sync, release, collections, indexes: all, parent, raw, items: [], isNumbered: clock === "sequence" }];
   }));
   for (const cls of classes.values()) {
     cls.parent = classes.get(cls.parent);
@@ -72,10 +72,13 @@ function classesOf(schema) {
     // Each item is a member of one collection for ever. Its hash is the pk of the parent.
     cls.collections = { in: { key: cls.key.slice(0, cls.parent.key.length) } };
     cls.parent.items.push(cls);
+    cls.isNumbered = cls.parent.isNumbered;
   }
   return classes;
 }
 
+/** Whether each document of a class has a tree of its own, which may be one of numbers only. */
+const isTree = (cls) => cls.items.length > 0 || (cls.isNumbered && !cls.parent);
 /** The name of the tree that a document is in: an item is in its parent's, and knows it by its one link. */
 const treeOf = (cls, pk, links) => (cls.parent ? `${cls.parent.name} ${links[0].split("@")[1]}` : `${cls.name} ${pk}`);
 
@@ -110,7 +113,7 @@ function checkData(cls, data) {
   if (Object.keys(data).some((name) => name.startsWith("_"))) throw badValue("a name that begins with _");
   if (!Number.isSafeInteger(data.release) || data.release < 1 || data.release > cls.release) throw badValue("release is none of the class");
   const end = own(data, "maxLife") ?? 0;
-  if (cls.items.length && own(data, "maxLife") !== undefined && data.maxLife !== null) throw badValue("a document with items has no end");
+  if (isTree(cls) && own(data, "maxLife") !== undefined && data.maxLife !== null) throw badValue("a document with items or numbers has no end");
   if (!Number.isSafeInteger(end) || end < 0 || end > MINUTES_MAX) throw badValue("maxLife is no number of minutes");
   const isPlain = (name) => cls.key.includes(name) || name === "raw" || name === "release" || name === "maxLife";
   if (cls.raw && !(own(data, "raw") instanceof Uint8Array && Object.keys(data).every(isPlain))) throw badValue("a raw item has its key and the bytes of raw");
@@ -152,7 +155,7 @@ export class Database {
   }
 }
 
-const NO_TREE = { floor: 0, items: 0 };
+const NO_TREE = { floor: 0, items: 0, n: 0, horizon: 0 };
 const rowOf = (pk, { v, deleted, maxLife, data }) => (deleted ? { pk, v, deleted } : { pk, v, maxLife, data });
 
 // ---- One write ----
@@ -161,7 +164,7 @@ const rowOf = (pk, { v, deleted, maxLife, data }) => (deleted ? { pk, v, deleted
 export class Write {
   constructor(server, org) {
     const { db } = server;
-    Object.assign(this, { server, db, org, given: 0, changes: new Map(), defs: new Set() });
+    Object.assign(this, { server, db, org, given: 0, changes: new Map(), defs: new Map(), taken: new Set(), kept: new Map() });
     this.now = Math.max(server.clock(), server.told, db.meta("told"), db.meta("highest") + 1);
   }
   get(table, key) {
@@ -183,37 +186,54 @@ export class Write {
   setTree(name, change) {
     this.set(`trees ${this.org}`, name, { ...this.tree(name), ...change });
   }
-  store(cls, pk, document, link, state) {
-    if (link) this.set(`members ${this.org} ${cls.name}/${link}`, pk, state && { v: this.now, state });
-    else {
-      this.set(`documents ${this.org} ${cls.name}`, pk, document);
-      this.defs.add(cls.name).add(`${cls.name}@${pk}`);
-      this.given = this.now;
-    }
-    if (link) this.defs.add(`${cls.name}/${link}`);
+  /** The version of all that this write writes in a tree. With the clock `sequence`, it takes the tree's next number once. */
+  versionIn(cls, tree) {
+    if (!cls.isNumbered) return this.now;
+    if (!this.taken.has(tree)) this.setTree(tree, { n: this.tree(tree).n + 1 });
+    this.taken.add(tree);
+    return this.tree(tree).n;
+  }
+  /** A document stays as it is, and its version counts. */
+  keep(cls, tree, v) {
+    if (cls.isNumbered) this.kept.set(tree, Math.max(v, this.kept.get(tree) ?? 0));
+    else this.given = Math.max(this.given, v);
+  }
+  /** The numbers of the trees that it wrote in, or was asked to. */
+  get trees() {
+    const names = [...new Set([...this.taken, ...this.kept.keys()])].sort();
+    return names.map((tree) => [...tree.split(" "), this.taken.has(tree) ? this.tree(tree).n : this.kept.get(tree)]);
+  }
+  /** Stores a document or tombstone of version `v`, or its membership. Rows have the time `at`, by which they are purged. */
+  store(cls, pk, v, document, link, state) {
+    const at = this.now;
+    if (link) this.set(`members ${this.org} ${cls.name}/${link}`, pk, state && { v, at, state });
+    else this.set(`documents ${this.org} ${cls.name}`, pk, document && { v, at, ...document });
+    for (const def of link ? [`${cls.name}/${link}`] : [cls.name, `${cls.name}@${pk}`]) this.defs.set(def, v);
+    this.given = this.now;
   }
   put(cls, pk, given) {
     const data = { ...given, release: own(given, "release") ?? cls.release };
     const old = this.document(cls, pk);
     checkData(cls, data);
     const links = linksOf(cls, data);
+    const tree = treeOf(cls, pk, links);
     if (cls.parent) living(this, cls.parent, links[0].split("@")[1]);
     if (old && !old.deleted) {
-      if (same(old.data, data)) return void (this.given = Math.max(this.given, old.v));
+      if (same(old.data, data)) return this.keep(cls, tree, old.v);
       const fixed = (all) => all.filter((link) => !cls.collections[link.split("@")[0]]?.mutable).sort().join();
       if (fixed(links) !== fixed(old.links)) throw new Fault("immutable_key", "A", "a collection is not mutable", { phase: 1 });
     }
     this.checkUnique(cls, pk, data);
-    if (!old || old.deleted) this.created(cls, pk, links);
-    for (const link of old?.links ?? []) if (!links.includes(link)) this.store(cls, pk, undefined, link, "left");
-    for (const link of links) this.store(cls, pk, undefined, link, "alive");
-    this.store(cls, pk, { v: this.now, deleted: false, maxLife: data.maxLife ?? undefined, links, data });
+    const v = this.versionIn(cls, tree);
+    if (!old || old.deleted) this.created(cls, tree, v);
+    for (const link of old?.links ?? []) if (!links.includes(link)) this.store(cls, pk, v, undefined, link, "left");
+    for (const link of links) this.store(cls, pk, v, undefined, link, "alive");
+    this.store(cls, pk, v, { deleted: false, maxLife: data.maxLife ?? undefined, links, data });
   }
   /** A parent begins a tree; an item is one more in it. */
-  created(cls, pk, links) {
-    const tree = treeOf(cls, pk, links);
+  created(cls, tree, v) {
     const { items } = this.tree(tree);
-    if (cls.items.length) this.setTree(tree, { floor: this.now, items: 0 });
+    if (cls.items.length) this.setTree(tree, { floor: v, items: 0 });
     if (cls.parent && items >= ITEMS_MAX) throw new Fault("too_large", "A", "the parent has too many items", { phase: 1 });
     if (cls.parent) this.setTree(tree, { items: items + 1 });
   }
@@ -234,23 +254,24 @@ export class Write {
   }
   delete(cls, pk) {
     const { links, data } = this.document(cls, pk);
-    for (const link of links) this.store(cls, pk, undefined, link, cls.sync ? "deleted" : undefined);
-    const key = Object.fromEntries(cls.key.map((property) => [property, data[property]]));
-    this.store(cls, pk, cls.sync ? { v: this.now, deleted: true, links, data: key } : undefined);
     const tree = treeOf(cls, pk, links);
+    const v = this.versionIn(cls, tree);
+    for (const link of links) this.store(cls, pk, v, undefined, link, cls.sync ? "deleted" : undefined);
+    const key = Object.fromEntries(cls.key.map((property) => [property, data[property]]));
+    this.store(cls, pk, v, cls.sync ? { deleted: true, links, data: key } : undefined);
     if (cls.parent) this.setTree(tree, { items: this.tree(tree).items - 1 });
-    if (cls.items.length) this.endItems(cls, pk, tree);
+    if (cls.items.length) this.endItems(cls, pk, tree, v);
   }
   /** All items end with their parent. Nothing is written of them, except of those that this write itself has put. */
-  endItems(cls, pk, tree) {
+  endItems(cls, pk, tree, v) {
     for (const items of cls.items) {
-      this.defs.add(`${items.name}/in@${pk}`);
+      this.defs.set(`${items.name}/in@${pk}`, v);
       for (const [table, key, item] of [...this.changes.values()]) {
         const isOwn = table === `documents ${this.org} ${items.name}` && item.links[0] === `in@${pk}`;
         if (isOwn && !item.deleted) this.delete(items, key);
       }
     }
-    this.setTree(tree, { floor: this.now, items: 0 });
+    this.setTree(tree, { floor: v, items: 0 });
   }
   expect(cls, pk, ifVersion) {
     if (ifVersion === undefined || ifVersion === null) return;
@@ -260,7 +281,10 @@ export class Write {
     if (isMap(ifVersion)) {
       const earlier = this.get(`operations ${this.org}`, `${this.account} ${ifVersion.op}`);
       if (!earlier || earlier.refused) throw new Fault("order_held", "C", "the earlier operation was refused, or is not known");
-      holds = (old && old.v <= earlier.v) || (earlier.v === 0 && isGone);
+      if (cls.isNumbered && !earlier.result) throw new Fault("order_held", "C", "its numbers are too old");
+      const isTheTree = ([name, parent]) => old && treeOf(cls, pk, old.links) === `${name} ${parent}`;
+      const v = cls.isNumbered ? earlier.result.ok.trees?.find(isTheTree)?.[2] : earlier.v;
+      holds = (old && old.v <= v) || (v === 0 && isGone);
     }
     const doc = old ? rowOf(pk, old) : { pk, v: 0, deleted: true };
     if (!holds) throw new Fault("version_conflict", "A", "the document has another version", { phase: 1, doc });
@@ -362,7 +386,7 @@ export class Server {
   commit(write) {
     if (write.defs.size) write.set("meta", "highest", write.now);
     this.db.commit([...write.changes.values()]);
-    for (const listen of this.listeners) if (write.defs.size) listen(write.org, write.defs, write.now);
+    for (const listen of this.listeners) if (write.defs.size) listen(write.org, write.defs);
   }
   /** Executes an operation and returns its result. Throws a fault that is passing if it was not executed. */
   operate(org, { account, mayWrite }, { session, epoch }, op) {
@@ -384,7 +408,7 @@ export class Server {
     try {
       if (!mayWrite) throw new Fault("forbidden", "S", "the token may only read");
       this.execute(write, op);
-      result = { id: op.id, ok: { v: write.given } };
+      result = { id: op.id, ok: { v: write.given, ...(write.trees.length && { trees: write.trees }) } };
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
       if (error.isPassing) throw error;
@@ -449,7 +473,8 @@ export class Server {
     if (!cls?.sync || (collection && !Object.hasOwn(cls.collections, collection))) return undefined;
     if (cls.parent && !collection && !pk) return undefined;
     const isItems = cls.parent !== undefined && collection !== undefined;
-    const tree = isItems ? `${cls.parent.name} ${hash}` : pk && cls.items.length ? `${name} ${pk}` : undefined;
+    const tree = isItems ? `${cls.parent.name} ${hash}` : pk && isTree(cls) ? `${name} ${pk}` : undefined;
+    if (cls.isNumbered && tree === undefined) return undefined;
     return { cls, collection, hash, pk, tree, isItems };
   }
   /** Neighbours of one tree are together. */
@@ -503,14 +528,17 @@ export class Server {
     const found = this.find(def);
     if (!found) return { def, fault: unknownDef().toMap() };
     const changes = this.changes(org, found);
-    const { floor } = found.isItems ? this.tree(org, found.tree) : NO_TREE;
-    const at = cursor === undefined ? { now, after: [v, ""] } : this.readCursor(cursor, org, def, v);
+    const { floor, n, horizon } = { ...this.tree(org, found.tree), ...(!found.isItems && { floor: 0 }) };
+    const { isNumbered } = found.cls;
+    // A number is exact: of a time, a session may lack some changes.
+    const since = isNumbered ? v + 1 : v;
+    const at = cursor === undefined ? { first: isNumbered ? n : now, after: [since, ""] } : this.readCursor(cursor, org, def, v);
     if (!at) return { def, fault: new Fault("bad_cursor", "N", "no cursor of this answer").toMap() };
     const isOver = ({ state, maxLife }) => state === "alive" && maxLife !== undefined && maxLife * 60_000 <= now;
-    const goneFrom = v === 0 ? at.now - DELTA_MS : 0;
-    const isTold = (change) => change.v >= v && ((change.state === "alive" && !isOver(change)) || change.v >= goneFrom);
+    const goneFrom = v > 0 ? 0 : isNumbered ? at.first + 1 : at.first - DELTA_MS;
+    const isTold = (change) => change.v >= since && ((change.state === "alive" && !isOver(change)) || change.v >= goneFrom);
     const total = at.total ?? changes.filter((change) => isTold(change) && change.state !== "left").length;
-    const part = { def, rows: [], left: [], total, ...(floor > 0 && v <= floor && { floor }) };
+    const part = { def, rows: [], left: [], total, ...(floor > 0 && v <= floor && { floor }), ...(isNumbered && { n }) };
     let last;
     for (const change of changes) {
       const isBehind = change.v > at.after[0] || (change.v === at.after[0] && change.pk > at.after[1]);
@@ -521,13 +549,13 @@ export class Server {
       if (size > room.bytes && (last || !isFirst)) {
         if (!last) return undefined;
         room.bytes = 0;
-        return { ...part, next: this.writeCursor({ now: at.now, after: last, total }, org, def, v) };
+        return { ...part, next: this.writeCursor({ first: at.first, after: last, total }, org, def, v) };
       }
       room.bytes -= size;
       last = [change.v, change.pk];
       (change.state === "left" ? part.left : part.rows).push(item);
     }
-    if (v === 0 || v < this.db.meta("horizon")) {
+    if (v === 0 || since < (isNumbered ? horizon : this.db.meta("horizon"))) {
       part.present = changes.filter((change) => change.state === "alive" && !isOver(change)).map(({ pk }) => pk);
       room.bytes -= 24 * part.present.length;
     }
@@ -550,34 +578,45 @@ export class Server {
   purge() {
     const now = this.clock();
     const horizon = Math.max(this.db.meta("horizon"), now - this.retentionMs);
-    const [gone, ended] = [[], new Map()];
-    const isOld = ({ v, deleted, maxLife }) => v < horizon && (deleted || maxLife * 60_000 + this.retentionMs <= now);
+    const [gone, trees] = [[], new Map()];
+    const isOld = ({ at, deleted, maxLife }) => at < horizon && (deleted || maxLife * 60_000 + this.retentionMs <= now);
     for (const [table, rows] of this.db.tables) {
       const [kind, org, name] = table.split(" ");
-      const cls = this.classes.get(name);
       for (const [key, row] of rows) {
-        if (kind === "documents") {
-          const tree = cls?.parent && treeOf(cls, key, row.links);
-          const { floor } = tree ? this.tree(org, tree) : NO_TREE;
-          const isBelow = row.v < floor && floor < horizon;
-          if (isOld(row) || isBelow) gone.push([table, key, null], ...row.links.map((link) => [`members ${org} ${name}/${link}`, key, null]));
-          if (tree && isOld(row) && !row.deleted && row.v >= floor) ended.set(`${org} ${tree}`, (ended.get(`${org} ${tree}`) ?? 0) + 1);
+        if (kind === "documents" && (isOld(row) || this.isBelow(org, name, key, row, horizon))) {
+          gone.push([table, key, null], ...row.links.map((link) => [`members ${org} ${name}/${link}`, key, null]));
+          this.purgeFrom(trees, org, name, key, row);
         }
-        if (kind === "members" && row.state !== "alive" && row.v < horizon) gone.push([table, key, null]);
+        if (kind === "members" && row.state === "left" && row.at < horizon) gone.push([table, key, null]);
         if (kind === "operations" && row.result && row.at + this.resultsMs <= now) gone.push([table, key, { v: row.v, refused: row.refused }]);
       }
     }
     for (const [table, rows] of this.db.tables) {
       const [kind, org] = table.split(" ");
-      if (kind !== "trees") continue;
-      for (const [tree, row] of rows) {
+      for (const [tree, row] of kind === "trees" ? rows : []) {
         const [name, pk] = tree.split(" ");
         const parent = this.db.table(`documents ${org} ${name}`).get(pk);
-        if (row.floor < horizon && (!parent || isOld(parent))) gone.push([table, tree, null]);
-        else if (ended.has(`${org} ${tree}`)) gone.push([table, tree, { ...row, items: row.items - ended.get(`${org} ${tree}`) }]);
+        if (row.n === 0 && row.floor < horizon && (!parent || isOld(parent))) trees.set(`${table}\n${tree}`, [table, tree, null]);
       }
     }
-    this.db.commit(gone.length ? [...gone, ["meta", "horizon", horizon]] : []);
+    this.db.commit(gone.length ? [...gone, ...trees.values(), ["meta", "horizon", horizon]] : []);
+  }
+  /** Whether a stored document is an item below its floor that no session needs. The floor alone tells of a number. */
+  isBelow(org, name, pk, { v, links }, horizon) {
+    const cls = this.classes.get(name);
+    const { floor } = cls?.parent ? this.tree(org, treeOf(cls, pk, links)) : NO_TREE;
+    return v < floor && (cls.isNumbered || floor < horizon);
+  }
+  /** Notes in its tree that a document is forgotten. Numbers are no times, so their trees have horizons of their own. */
+  purgeFrom(trees, org, name, pk, { v, deleted, links }) {
+    const cls = this.classes.get(name);
+    if (!cls?.parent && !cls?.isNumbered) return;
+    const [table, tree] = [`trees ${org}`, treeOf(cls, pk, links)];
+    const row = trees.get(`${table}\n${tree}`)?.[2] ?? this.tree(org, tree);
+    if (v < row.floor) return;
+    const items = row.items - (cls.parent && !deleted ? 1 : 0);
+    const horizon = cls.isNumbered ? Math.max(row.horizon, v + 1) : row.horizon;
+    trees.set(`${table}\n${tree}`, [table, tree, { ...row, items, horizon }]);
   }
 }
 
@@ -723,8 +762,8 @@ function listen(server, org, socket) {
       close(error);
     }
   };
-  const hear = (changed, names, v) => {
-    const hints = changed === org ? [...names].filter((def) => defs.has(def)).map((def) => [def, v]) : [];
+  const hear = (changed, versions) => {
+    const hints = changed === org ? [...versions].filter(([def]) => defs.has(def)) : [];
     if (hints.length) whileAdmitted(() => send({ hints }));
   };
   server.listeners.add(hear);
