@@ -28,20 +28,28 @@ export const SCHEMA = {
   Line: { in: "Page", key: ["book", "page", "number"], indexes: { n: "int" } },
   Title: { in: "Page", key: ["book", "page"] },
   Scan: { in: "Page", key: ["book", "page", "number"], raw: true },
+  Account: { key: ["id"], clock: "sequence" },
+  Entry: { in: "Account", key: ["account", "number"], indexes: { n: "int" } },
+  Owner: { in: "Account", key: ["account"] },
+  Meter: { key: ["id"], clock: "sequence" },
   Serial: { key: ["id"], indexes: { number: { type: "hash", unique: true, global: true } } },
   Log: { key: ["id"], sync: false },
   Org: { key: ["code"] },
   Hdr: { key: ["id"] },
 };
 
+/** Whether the versions of a class are numbers of trees. */
+export const isNumbered = (className) => (SCHEMA[SCHEMA[className]?.in] ?? SCHEMA[className])?.clock === "sequence";
+
 /** The parts of the schema language that a server may lack, each with the classes of the kit that need it. */
 export const PARTS = {
-  items: (declared) => declared.in !== undefined,
+  items: (className) => SCHEMA[className].in !== undefined,
+  numbers: isNumbered,
 };
 
 /** The schema of a server that lacks these parts. */
 export const schemaWithout = (parts) =>
-  Object.fromEntries(Object.entries(SCHEMA).filter(([, declared]) => !parts.some((part) => PARTS[part](declared))));
+  Object.fromEntries(Object.entries(SCHEMA).filter(([className]) => !parts.some((part) => PARTS[part](className))));
 
 export const keyOf = (className, data) => SCHEMA[className].key.map((property) => data[property]);
 

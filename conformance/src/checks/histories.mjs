@@ -40,6 +40,13 @@ export const histories = [
     rule: "R17",
     parts: ["items"],
   }, (kit) => playAll(kit, kit.options.histories, ["items"], (history, steps) => history.play(steps))),
+  check("histories.of-numbers", {
+    at: "numbers",
+    says: "The collection's new `v` is `first`. `now` and `delta` do not count for it.",
+    hint: "A change had a number that a session already knew, or was not above it. The seed repeats the choices.",
+    rule: "R21",
+    parts: ["items", "numbers"],
+  }, (kit) => playAll(kit, kit.options.histories, ["numbers"], (history, steps) => history.play(steps))),
   check("histories.through-restarts", {
     at,
     says,
@@ -47,7 +54,7 @@ export const histories = [
     rule: "R9",
     needs: ["restart"],
     isAlone: true,
-  }, (kit) => playAll(kit, 2, ["notes", "items"], async (history, steps) => {
+  }, (kit) => playAll(kit, 3, ["notes", "numbers", "items"], async (history, steps) => {
     const third = Math.ceil(steps / 3);
     await history.play(third);
     await kit.hooks.restart();

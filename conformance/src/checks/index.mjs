@@ -3,10 +3,11 @@ import { forms } from "./forms.mjs";
 import { histories } from "./histories.mjs";
 import { hooks } from "./hooks.mjs";
 import { http } from "./http.mjs";
-import { items } from "./items.mjs";
+import { items } from "./trees/items.mjs";
 import { life } from "./life.mjs";
 import { limits } from "./limits.mjs";
 import { names } from "./names.mjs";
+import { numbers } from "./trees/numbers.mjs";
 import { once, unexecuted } from "./once.mjs";
 import { operations, versions } from "./operations.mjs";
 import { orgs } from "./orgs.mjs";
@@ -26,6 +27,7 @@ export const CHECKS = [
   ...references,
   ...life,
   ...items,
+  ...numbers,
   ...pages,
   ...orgs,
   ...time,

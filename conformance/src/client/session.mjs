@@ -109,7 +109,7 @@ export class Session {
       rows: pages.flatMap(({ rows }) => rows),
       left: pages.flatMap(({ left }) => left),
       present: last.present,
-      v: Math.max(v, now - delta),
+      v: pages[0].n ?? Math.max(v, now - delta),
       exchange: last.exchange,
     };
   }

@@ -1,8 +1,9 @@
 // A model of an org, and a copy of a def that is pulled step by step.
 //
-// The model replays the accepted operations in the order of their versions: by R4 no two changes have one version.
+// The model replays the accepted operations in the order of their versions: by R4 no two changes have one version. Each
+// tree of numbers has an order of its own.
 import { same } from "../forms/values.mjs";
-import { SCHEMA, defsOf, keyOf, pkOf } from "../names.mjs";
+import { SCHEMA, defsOf, isNumbered, keyOf, pkOf } from "../names.mjs";
 
 /** The name of an item's parent; nothing for other documents. */
 function parentOf(className, key) {
@@ -14,13 +15,21 @@ export class Model {
   constructor() {
     this.accepted = [];
   }
-  accept(writes, v) {
-    this.accepted.push({ writes, v });
+  /** Takes the writes of an operation, with its result. */
+  accept(writes, { v, trees = [] }) {
+    const numbers = new Map(trees.map(([className, pk, n]) => [`${className}@${pk}`, n]));
+    const orders = new Map();
+    for (const write of writes) {
+      const { className, key } = write;
+      const tree = isNumbered(className) ? (parentOf(className, key) ?? `${className}@${pkOf(className, key)}`) : "";
+      if (!orders.has(tree)) this.accepted.push(orders.set(tree, { tree, writes: [], v: tree ? numbers.get(tree) : v }).get(tree));
+      orders.get(tree).writes.push(write);
+    }
   }
   /** The living documents after all accepted operations, and the mistakes of a server that show on the way. */
   replay() {
     const documents = new Map();
-    const mistakes = [];
+    const mistakes = this.accepted.filter(({ v }) => v === undefined).map(({ tree }) => `an operation wrote in ${tree}, and its trees do not name it`);
     const inOrder = this.accepted.map((one, i) => ({ ...one, i })).sort((a, b) => a.v - b.v || a.i - b.i);
     for (const { writes, v } of inOrder) {
       for (const { kind, className, data, key } of writes) {
@@ -70,10 +79,11 @@ export class Copy {
       if (row && !row.deleted) this.members.set(pk, { v: at, data: row.data });
       else this.members.delete(pk);
     }
-    const { now, delta } = pages.at(-1).reply;
+    const { n, reply: { now, delta } } = pages.at(-1);
     if (present) {
       const all = new Set(present);
-      for (const [pk, one] of this.members) if (!all.has(pk) && one.v < now - delta) this.members.delete(pk);
+      const isSpared = (at) => (n === undefined ? at >= now - delta : at > n);
+      for (const [pk, one] of this.members) if (!all.has(pk) && !isSpared(one.v)) this.members.delete(pk);
     }
     this.v = v;
   }

@@ -60,13 +60,13 @@ class Player {
         continue;
       }
       const known = this.history.ends.get(id);
-      const end = JSON.stringify(ok ? ["ok", ok.v] : ["fault", fault.code]);
+      const end = JSON.stringify(ok ? ["ok", ok.v, ok.trees] : ["fault", fault.code]);
       if (known !== undefined && known !== end) throw new Failure(`one result of an operation, ${known}, and not ${end}`, exchange);
       if (known !== undefined) continue;
       this.history.ends.set(id, end);
       const found = this.queue.find(({ op }) => op.id === id);
       if (ok) {
-        this.history.model.accept(found.writes, ok.v);
+        this.history.model.accept(found.writes, ok);
         this.history.counted += found.writes.filter(({ isCount }) => isCount).length;
       }
       this.queue = this.queue.filter(({ op }) => op.id !== id);
@@ -93,7 +93,7 @@ export class History {
   }
   async begin() {
     const { v } = await this.reader.put("Note", BEGUN);
-    this.model.accept([{ kind: "put", className: "Note", key: ["counter"], data: BEGUN }], v);
+    this.model.accept([{ kind: "put", className: "Note", key: ["counter"], data: BEGUN }], { v });
   }
   /** Lets all sessions act at once, for some rounds. */
   async play(rounds) {

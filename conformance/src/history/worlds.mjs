@@ -47,8 +47,23 @@ const items = {
   },
 };
 
+const ACCOUNTS = ["a", "b"];
+
+/** Trees that count their own versions, and a document next to them that does not. */
+const numbers = {
+  defs: ["Note", `Meter@${shaS("m")}`, ...ACCOUNTS.flatMap((id) => [`Account@${shaS(id)}`, `Entry/in@${shaS(id)}`, `Owner/in@${shaS(id)}`])],
+  write({ pick, below }) {
+    const className = pick(["Account", "Account", "Entry", "Entry", "Entry", "Owner", "Meter", "Note"]);
+    const id = pick(ACCOUNTS);
+    const keys = { Account: { id }, Entry: { account: id, number: `${below(4)}` }, Owner: { account: id }, Meter: { id: "m" }, Note: { id: "1" } };
+    const data = { ...keys[className], n: below(50) };
+    return writeOf(pick(className === "Account" ? ["put", "put", "delete"] : ["put", "put", "put", "patch", "delete"]), className, data);
+  },
+};
+
 /** Each world with the parts of the schema language that it needs. */
 export const WORLDS = {
   notes: { parts: [], ...notes },
   items: { parts: ["items"], ...items },
+  numbers: { parts: ["items", "numbers"], ...numbers },
 };

@@ -33,6 +33,8 @@ function* places(reply) {
 const isText = (value) => typeof value === "string" && value !== "";
 const isEntry = (one) => Array.isArray(one) && one.length === 2 && PK.test(one[0]) && isCount(one, 1);
 
+const isTree = (one) => Array.isArray(one) && one.length === 3 && isText(one[0]) && PK.test(one[1]) && isCount(one, 2) && one[2] > 0;
+
 /** The fields of each kind of map: whether one is required, and how it is checked. */
 const FIELDS = {
   reply: {
@@ -49,7 +51,7 @@ const FIELDS = {
     ok: ["", ({ ok }) => isMap(ok)],
     fault: ["", ({ fault }) => isMap(fault)],
   },
-  ok: { v: ["required", isCount] },
+  ok: { v: ["required", isCount], trees: ["", ({ trees }) => Array.isArray(trees) && trees.every(isTree)] },
   part: {
     def: ["required", ({ def }) => isText(def)],
     rows: ["", ({ rows }) => Array.isArray(rows) && rows.every(isMap)],
@@ -58,6 +60,7 @@ const FIELDS = {
     next: ["", ({ next }) => isText(next) && Buffer.byteLength(next) <= 1024],
     total: ["", isCount],
     floor: ["", isCount],
+    n: ["", isCount],
     fault: ["", ({ fault }) => isMap(fault)],
   },
   row: {

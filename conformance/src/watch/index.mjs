@@ -2,11 +2,23 @@
 import { isMap, wasFloat } from "../forms/values.mjs";
 import { describe, show } from "../client/exchange.mjs";
 import { Failure } from "../check.mjs";
+import { isNumbered } from "../names.mjs";
 import { formWatches, list } from "./form.mjs";
 import { partWatches } from "./parts.mjs";
 import { replyWatches } from "./reply.mjs";
 
 const ofReplies = [...partWatches, ...replyWatches];
+
+/** The mistakes of the pushed parts of numbered classes; nothing if there are none. */
+function pushedNumbers(parts) {
+  const numbered = parts.filter(({ def }) => isNumbered(String(def).split(/[/@]/)[0]));
+  if (!numbered.length) return undefined;
+  return numbered.flatMap(({ def, from, n, rows }) => {
+    if (!Number.isSafeInteger(from) || !Number.isSafeInteger(n)) return [`the pushed part of ${def} lacks from or n`];
+    const odd = list(rows).filter(({ v }) => v <= from || v > n);
+    return odd.map(({ pk, v }) => `the pushed part of ${def} has ${pk} at ${v}, from ${from} to ${n}`);
+  });
+}
 
 const socketWatches = [
   {
@@ -38,6 +50,13 @@ const socketWatches = [
         const lacks = ["epoch", "now", "delta"].filter((name) => !Object.hasOwn(reply, name));
         return [...extra.map((name) => `a pushed part has ${name}`), ...lacks.map((name) => `a push has no ${name}`)];
       }),
+  },
+  {
+    id: "watch.pushed-numbers",
+    at: "numbers",
+    says: "All of them have the same `n`, and each has `from`: every change above `from` and up to `n` is in the part, and `floor` if the floor is above `from`.",
+    hint: "A server need not push. If it does, a session finds lost pushes by `from` alone.",
+    frame: (socket, { reply }) => pushedNumbers(list(reply?.parts)),
   },
 ];
 

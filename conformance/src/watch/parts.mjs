@@ -1,6 +1,6 @@
 // Promises that every part of a reply keeps. Most of them are among the mistakes that a session detects.
 import { same } from "../forms/values.mjs";
-import { SCHEMA, pkOf } from "../names.mjs";
+import { SCHEMA, isNumbered, pkOf } from "../names.mjs";
 import { list } from "./form.mjs";
 
 const isPart = (part) => part && !part.fault;
@@ -96,6 +96,19 @@ function floorOf({ part, sub, place }) {
   ];
 }
 
+const classOf = ({ def }) => String(def).split(/[/@]/)[0];
+
+/** The number of a tree is exact: each row is above the asked number, and not above that of the part. */
+function numbersOf({ part, sub: [, v = 0], place }) {
+  if (!isNumbered(classOf(part))) return part.n === undefined ? [] : [`${place}.n of ${part.def}`];
+  if (part.n === undefined) return [`${place}.n is missing`];
+  const odd = list(part.rows).filter((row) => row.v <= v || row.v > part.n);
+  return [
+    ...odd.map((row) => `${place}.rows has ${row.pk} at ${row.v}, above ${v} and up to ${part.n}`),
+    ...(part.floor > part.n ? [`${place}.floor is ${part.floor}, and n is ${part.n}`] : []),
+  ];
+}
+
 export const partWatches = [
   {
     id: "watch.parts",
@@ -170,6 +183,16 @@ export const partWatches = [
     test: (exchange) => {
       const found = answered(exchange);
       return found.some(({ part }) => part.floor !== undefined) ? found.flatMap(floorOf) : undefined;
+    },
+  },
+  {
+    id: "watch.number",
+    at: "pull",
+    says: "required for a class of the clock `sequence`: the number of the tree in the snapshot, on each page, see [Numbers](#numbers). No other class has it",
+    hint: "The rows of such a part are above the asked number, and up to `n`.",
+    test: (exchange) => {
+      const found = answered(exchange);
+      return found.some(({ part }) => part.n !== undefined || isNumbered(classOf(part))) ? found.flatMap(numbersOf) : undefined;
     },
   },
   {

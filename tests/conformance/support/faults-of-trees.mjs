@@ -1,4 +1,5 @@
 // Faults about trees, planted in the server of examples/servers/node as those of faults.mjs are.
+import { Write } from "../../../examples/servers/node/server.mjs";
 
 /** Lets `change` see each write before one of these operations runs in it. */
 const writes = (names, change) => (server) => {
@@ -21,6 +22,11 @@ const answers = (change) => (server) => {
   };
 };
 
+/** Lets `change` see the result of each accepted operation before it is kept. */
+const results = (change) => writes(["doc.put", "doc.patch", "doc.delete", "batch"], ({ write }) => {
+  Object.defineProperty(write, "trees", { configurable: true, get: () => change(Object.getOwnPropertyDescriptor(Write.prototype, "trees").get.call(write), write) });
+});
+
 const isItems = ({ def }) => def.includes("/in@");
 
 /** Each fault with the id of the check that finds it. */
@@ -37,7 +43,7 @@ export const ITEM_FAULTS = {
   "a long key of an item is cut": ["items.key", puts(({ args, cls }) => {
     if (cls?.parent) return { ...args, data: { ...args.data, number: args.data.number?.slice(0, 255) } };
   })],
-  "items outlive their parent": ["items.end-with-parent", (server) => (server.tree = () => ({ floor: 0, items: 0 }))],
+  "items outlive their parent": ["items.end-with-parent", (server) => (server.tree = () => ({ floor: 0, items: 0, n: 0, horizon: 0 }))],
   "no floor in a pull from 0": ["items.floor", answers((part, { sub: [, v] }) => {
     if (v === 0) delete part.floor;
   })],
@@ -79,7 +85,7 @@ export const ITEM_FAULTS = {
   "the end of a parent is hinted at itself only": ["items.hints", (server) => {
     const { commit } = server;
     server.commit = (write) => {
-      if ([...write.defs].some((def) => def.startsWith("Page@"))) for (const def of write.defs) if (def.includes("/in@")) write.defs.delete(def);
+      if ([...write.defs.keys()].some((def) => def.startsWith("Page@"))) for (const def of write.defs.keys()) if (def.includes("/in@")) write.defs.delete(def);
       commit.call(server, write);
     };
   }],
@@ -102,4 +108,111 @@ export const ITEM_FAULTS = {
   "a parent has a floor": ["watch.floor", answers((part) => {
     if (part.def.startsWith("Page@")) part.floor = 1;
   }), { only: "items.neighbours,watch" }],
+};
+
+/** The same, about the clock `sequence`. */
+export const NUMBER_FAULTS = {
+  "a single item of a numbered class can be asked for": ["numbers.defs", (server) => {
+    const { find } = server;
+    server.find = (def) => {
+      const found = find.call(server, def);
+      return found || !def.startsWith("Entry@") ? found : { cls: server.classes.get("Entry"), pk: def.slice(6) };
+    };
+  }],
+  "each document of a write takes a number": ["numbers.contiguous", writes(["doc.put"], ({ write, cls }) => {
+    if (cls?.isNumbered) write.taken.clear();
+  })],
+  "one counter for all documents of a class": ["numbers.own-tree", writes(["doc.put", "doc.delete"], ({ write }) => {
+    const { versionIn } = write;
+    write.versionIn = (of, tree) => {
+      if (of.name !== "Meter") return versionIn.call(write, of, tree);
+      const all = [...write.db.table(`trees ${write.org}`)].filter(([name]) => name.startsWith("Meter "));
+      write.setTree(tree, { n: Math.max(0, ...all.map(([, { n }]) => n)) + 1 });
+      write.taken.add(tree);
+      return write.tree(tree).n;
+    };
+  })],
+  "a put that changes nothing takes a number": ["numbers.no-change", writes(["doc.put"], ({ write }) => {
+    write.keep = (cls, tree) => void write.versionIn(cls, tree);
+  })],
+  "one number for all trees of a write": ["numbers.two-trees", results((trees) => trees.map(([name, pk]) => [name, pk, trees[0][2]]))],
+  "a purge forgets the numbers": ["numbers.go-on", (server) => {
+    const { purge } = server;
+    server.purge = () => {
+      purge.call(server);
+      for (const [table, rows] of server.db.tables) if (table.startsWith("trees ")) rows.clear();
+    };
+  }],
+  "n is the highest version of the def": ["numbers.n", answers((part) => {
+    if (part.n !== undefined) part.n = Math.max(0, ...part.rows.map(({ v }) => v));
+  })],
+  "changes at the asked number": ["numbers.above", (server) => {
+    const { answer } = server;
+    server.answer = (org, [def, v, ...cursor], ...rest) => {
+      const isNumbered = server.find(def)?.cls.isNumbered;
+      return answer.call(server, org, [def, isNumbered && !cursor.length && v > 0 ? v - 1 : v, ...cursor], ...rest);
+    };
+  }],
+  "all pages have the number of the first one": ["numbers.first", (server) => {
+    const firsts = new Map();
+    answers((part, { sub: [, , cursor] }) => {
+      if (part.n !== undefined) part.n = firsts.get(cursor) ?? part.n;
+      if (part.next) firsts.set(part.next, part.n);
+    })(server);
+  }],
+  "no number for a tree that stays as it is": ["numbers.results", results((trees, write) => trees.filter(([name, pk]) => write.taken.has(`${name} ${pk}`)))],
+  "a kept result has no numbers": ["numbers.kept-result", (server) => {
+    const { commit } = server;
+    server.commit = (write) => {
+      for (const change of write.changes.values()) {
+        const [table, , row] = change;
+        if (table.startsWith("operations") && row.result.ok) change[2] = { ...row, result: { ...row.result, ok: { v: row.result.ok.v } } };
+      }
+      commit.call(server, write);
+    };
+  }],
+  "an operation is compared by its time": ["numbers.if-version", writes(["doc.put", "doc.patch"], ({ args, write }) => {
+    const { op } = args.ifVersion ?? {};
+    const known = op && write.get(`operations ${write.org}`, `${write.account} ${op}`);
+    if (known?.result.ok) return { ...args, ifVersion: undefined };
+  })],
+  "a forgotten result holds": ["numbers.if-version-forgotten", writes(["doc.patch"], ({ args, write }) => {
+    const { op } = args.ifVersion ?? {};
+    if (op && !write.get(`operations ${write.org}`, `${write.account} ${op}`)?.result) return { ...args, ifVersion: undefined };
+  })],
+  "two writes take one number": ["numbers.parallel", writes(["doc.put"], ({ write, cls }) => {
+    const { setTree } = write;
+    if (cls?.name === "Entry") write.setTree = (tree, { n, ...change }) => setTree.call(write, tree, { ...change, ...(n && { n: n % 5 ? n : n - 1 }) });
+  })],
+  "each part has a number of its own": ["numbers.one-state", answers((part) => {
+    if (part.n !== undefined && isItems(part)) part.n += 1;
+  })],
+  "hints have the time as their version": ["numbers.hints", (server) => {
+    const { commit } = server;
+    server.commit = (write) => {
+      for (const def of write.defs.keys()) write.defs.set(def, write.now);
+      commit.call(server, write);
+    };
+  }],
+  "an item past its life is a row": ["numbers.end-of-a-life", (server) => {
+    const { answer } = server;
+    server.answer = (org, sub, now, ...rest) => answer.call(server, org, sub, 0, ...rest);
+  }],
+  "the horizon of a tree is that of its org": ["numbers.purge", (server) => {
+    const { purge } = server;
+    server.purge = () => {
+      purge.call(server);
+      for (const [table, rows] of server.db.tables) {
+        if (table.startsWith("trees ")) for (const [name, tree] of rows) rows.set(name, { ...tree, horizon: 0 });
+      }
+    };
+  }],
+  "a change has the number before": ["histories.of-numbers", (server) => {
+    const { answer } = server;
+    server.answer = (org, [def, v, ...cursor], ...rest) => {
+      const isNumbered = server.find(def)?.cls.isNumbered;
+      return answer.call(server, org, [def, isNumbered && !cursor.length && v > 0 ? v + 1 : v, ...cursor], ...rest);
+    };
+  }, { histories: "4", steps: "80" }],
+  "a numbered part has no number": ["watch.number", answers((part) => delete part.n), { only: "numbers.defs,watch" }],
 };

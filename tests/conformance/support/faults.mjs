@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 
 import { SCHEMA } from "../../../conformance/src/index.mjs";
 import { OPERATIONS, Server, closeSockets, handle, upgrade } from "../../../examples/servers/node/server.mjs";
-import { ITEM_FAULTS } from "./faults-of-trees.mjs";
+import { ITEM_FAULTS, NUMBER_FAULTS } from "./faults-of-trees.mjs";
 
 /** Lets `change` see each reply before it is sent. */
 const reply = (change) => (server) => {
@@ -125,6 +125,7 @@ export const FAULTS = {
   "no headers for other origins on refusals": ["http.exposed-headers", (server) => (server.hidesHeaders = true)],
   "the epoch is not renewed": ["epoch.renewed", (server) => (server.db.renewEpoch = () => {})],
   ...ITEM_FAULTS,
+  ...NUMBER_FAULTS,
 };
 
 /** Starts the server with a fault, and returns the options of a run of the kit, and `stop`. */
@@ -153,5 +154,11 @@ export async function plant(name) {
     server.purge();
     server.retentionMs = kept;
   };
-  return { options: { url: `http://127.0.0.1:${http.address().port}`, renew: () => server.db.renewEpoch(Date.now()), purge }, stop };
+  const forget = () => {
+    const kept = server.resultsMs;
+    server.resultsMs = 0;
+    server.purge();
+    server.resultsMs = kept;
+  };
+  return { options: { url: `http://127.0.0.1:${http.address().port}`, renew: () => server.db.renewEpoch(Date.now()), purge, forget }, stop };
 }

@@ -1,6 +1,6 @@
 // Items: documents that exist only while their parent does. `Line`, `Title` and `Scan` of the kit are in `Page`.
-import { check } from "../check.mjs";
-import { shaS, uuid } from "../names.mjs";
+import { check } from "../../check.mjs";
+import { shaS, uuid } from "../../names.mjs";
 
 const at = "items";
 const parts = ["items"];
