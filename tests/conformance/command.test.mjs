@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 
-import { CHECKS, SCHEMA } from "../../conformance/src/index.mjs";
+import { CHECKS, PARTS, SCHEMA, schemaWithout } from "../../conformance/src/index.mjs";
 import { callersOf } from "../../conformance/src/hooks.mjs";
 import { ROOT } from "../e2e/support/paths.mjs";
 import { plant } from "./support/faults.mjs";
@@ -66,6 +66,30 @@ test("the schema and the list of checks are printed", async () => {
   const list = await run("list");
   for (const { id } of CHECKS) assert.match(list.out, new RegExp(`^${id.replaceAll(".", "\\.")}$`, "m"));
   assert.match((await run("orgs", "--run", "x")).out, /^kit-x-pull-departure$/m);
+});
+
+test("the report says which parts of the schema language were not checked", async () => {
+  const parts = Object.keys(PARTS);
+  const schema = schemaWithout(parts);
+  assert.deepEqual(JSON.parse((await run("schema", "--without", parts.join())).out), schema);
+  assert.ok(Object.values(schema).every((declared) => declared.in === undefined && declared.clock === undefined), "no class of these parts");
+  const { options, stop } = await plant(undefined, schema);
+  try {
+    const { code, out, last } = await run(options.url, "--only", "pull,items,numbers,histories,references", "--quick", "--without", parts.join());
+    assert.equal(code, 0, out);
+    for (const part of parts) {
+      const count = CHECKS.filter((check) => check.parts.includes(part)).length;
+      assert.ok(count > 10 && out.includes(`\nnot checked: ${part}, ${count} checks\n`), out);
+    }
+    assert.match(out, /^skip {2}items\.floor: left out by --without items$/m);
+    assert.match(out, /^skip {2}numbers\.n: left out by --without items,numbers$/m);
+    assert.match(last, /^\d+ passed, 0 failed, \d+ skipped$/);
+    const lacking = await run(options.url, "--only", "numbers.own-tree", "--quick");
+    assert.equal(lacking.code, 1, "a server that lacks a part fails unless it says so");
+    assert.equal((await run(options.url, "--without", "nothing")).code, 2);
+  } finally {
+    await stop();
+  }
 });
 
 test("a hook is a command that gets its environment, or an address that gets a POST", async () => {

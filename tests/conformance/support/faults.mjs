@@ -129,8 +129,8 @@ export const FAULTS = {
 };
 
 /** Starts the server with a fault, and returns the options of a run of the kit, and `stop`. */
-export async function plant(name) {
-  const server = new Server({ schema: SCHEMA });
+export async function plant(name, schema = SCHEMA) {
+  const server = new Server({ schema });
   if (name) FAULTS[name][1](server);
   const http = createServer((request, response) => {
     const { writeHead } = response;
