@@ -9,7 +9,7 @@ SQLite holds everything, so a restart loses nothing. Python 3.11, with aiohttp f
 Invariant: a request is served without `await` between its operations, its `now` and its parts. No write of another
 request comes between them, so that the parts are one snapshot.
 """
-import argparse, asyncio, base64, hashlib, hmac, json, re, secrets, signal, sqlite3, time
+import argparse, asyncio, base64, collections, hashlib, hmac, json, re, secrets, signal, sqlite3, time
 from urllib.parse import unquote
 
 import msgpack
@@ -90,7 +90,7 @@ INDEX_TYPES = {
 class Class:
     def __init__(self, name, declared):
         self.name, self.key, self.raw = name, declared["key"], declared.get("raw", False)
-        self.parent, self.items = declared.get("in"), []
+        self.parent, self.items, self.is_numbered = declared.get("in"), [], declared.get("clock") == "sequence"
         self.sync, self.release = declared.get("sync", True), declared.get("release", 1)
         self.collections = declared.get("collections", {})
         indexes = declared.get("indexes", {}).items()
@@ -102,6 +102,12 @@ class Class:
             self.parent = classes[self.parent]
             self.collections = {"in": {"key": self.key[: len(self.parent.key)]}}
             self.parent.items.append(self)
+            self.is_numbered = self.parent.is_numbered
+
+    @property
+    def is_tree(self):
+        """Whether each document has a tree of its own, which may be one of numbers only."""
+        return bool(self.items) or (self.is_numbered and not self.parent)
 
     def tree(self, pk, links):
         """The tree of a document, as class and pk: an item is in its parent's, and knows it by its one link."""
@@ -151,8 +157,8 @@ class Class:
         if not is_count(data["release"], 1) or data["release"] > self.release:
             raise bad_value("release is none of the class")
         end = data.get("maxLife")
-        if end is not None and self.items:
-            raise bad_value("a document with items has no end")
+        if end is not None and self.is_tree:
+            raise bad_value("a document with items or numbers has no end")
         if self.raw and not (isinstance(data.get("raw"), bytes) and set(data) <= {*self.key, "raw", "release", "maxLife"}):
             raise bad_value("a raw item has its key and the bytes of raw")
         if end is not None and not (is_count(end) and end <= MINUTES_MAX):
@@ -165,13 +171,16 @@ class Class:
 
 # ---- Database ----
 
+Tree = collections.namedtuple("Tree", "floor items n horizon", defaults=(0, 0, 0, 0))
 TABLES = """
 create table if not exists documents (org text, class text, pk text, v integer, deleted integer, max_life integer,
-  links text, data blob, primary key (org, class, pk));
+  links text, data blob, at integer, primary key (org, class, pk));
 create index if not exists changes on documents (org, class, v, pk);
-create table if not exists members (org text, def text, pk text, v integer, state text, primary key (org, def, pk));
+create table if not exists members (org text, def text, pk text, v integer, state text, at integer,
+  primary key (org, def, pk));
 create index if not exists member_changes on members (org, def, v, pk);
-create table if not exists trees (org text, class text, pk text, floor integer, items integer, primary key (org, class, pk));
+create table if not exists trees (org text, class text, pk text, floor integer, items integer, n integer, horizon integer,
+  primary key (org, class, pk));
 create table if not exists uniques (class text, property text, value text, org text, pk text);
 create index if not exists unique_values on uniques (class, property, value);
 create index if not exists unique_documents on uniques (org, class, pk);
@@ -213,8 +222,11 @@ class Server:
         return self.db.execute(sql, values).fetchone()
 
     def tree(self, org, name):
-        """The floor of a tree, and the number of its items."""
-        return self.one("select floor, items from trees where org = ? and class = ? and pk = ?", org, *name) or (0, 0)
+        found = self.one("select floor, items, n, horizon from trees where org = ? and class = ? and pk = ?", org, *name)
+        return Tree(*found) if found else Tree()
+
+    def set_tree(self, org, name, tree):
+        self.db.execute("insert or replace into trees values (?, ?, ?, ?, ?, ?, ?)", (org, *name, *tree))
 
     def meta(self, column):
         return self.one(f"select {column} from meta")[0]
@@ -258,7 +270,7 @@ class Server:
             self.db.execute("rollback")
             raise
         for listener in self.listeners if write.defs else ():
-            listener(org, write.defs, write.now)
+            listener(org, write.defs)
         return result
 
     def operate_in(self, write, may_write, request, op):
@@ -286,12 +298,13 @@ class Server:
             if not may_write:
                 raise Fault("forbidden", "S", "the token may only read")
             self.execute(write, op["name"], normal(op["args"]))
-            result = {"id": op["id"], "ok": {"v": write.given}}
+            trees = write.trees()
+            result = {"id": op["id"], "ok": {"v": write.given, **({"trees": trees} if trees else {})}}
         except Fault as fault:
             if fault.passes:
                 raise
             self.db.execute("rollback to effect")
-            write.given, write.defs = 0, set()
+            write.given, write.defs = 0, {}
             result = {"id": op["id"], "fault": fault.value()}
         kept = (org, account, op["id"], write.given, "fault" in result, op["name"], msgpack.packb(result), self.clock())
         self.db.execute("insert into operations values (?, ?, ?, ?, ?, ?, ?, ?)", kept)
@@ -396,6 +409,8 @@ class Server:
         cls = self.classes.get(name)
         if not cls or not cls.sync or (cls.parent and not collection and not pk):
             return False
+        if cls.is_numbered and not (collection if cls.parent else pk):
+            return False
         return collection is None or collection in cls.collections
 
     def tree_of(self, found):
@@ -406,7 +421,7 @@ class Server:
             return None
         if cls.parent:
             return (cls.parent.name, hash) if collection else None
-        return (name, pk) if pk and cls.items else None
+        return (name, pk) if pk and cls.is_tree else None
 
     def groups(self, subs):
         """Neighbours of one tree are together."""
@@ -451,7 +466,7 @@ class Server:
     def end_of_item(self, org, cls, pk):
         """The floor above a stored item."""
         found = cls.parent and self.one("select v, links from documents where org = ? and class = ? and pk = ?", org, cls.name, pk)
-        floor = self.tree(org, cls.tree(pk, json.loads(found[1])))[0] if found else 0
+        floor = self.tree(org, cls.tree(pk, json.loads(found[1]))).floor if found else 0
         return floor if found and found[0] < floor else None
 
     def answer(self, org, sub, now, room, is_first):
@@ -459,21 +474,26 @@ class Server:
         found = DEF.fullmatch(name)
         if not self.exists(found):
             return {"def": name, "fault": Fault("unknown_def", "N", "no such class or collection").value()}
-        at = self.read_cursor(cursor[0], org, name, v) if cursor else [now, v, "", None]
+        cls, of_tree = self.classes[found[1]], self.tree_of(found)
+        tree = self.tree(org, of_tree) if of_tree else Tree()
+        # A number is exact: of a time, a session may lack some changes.
+        since = v + 1 if cls.is_numbered else v
+        at = self.read_cursor(cursor[0], org, name, v) if cursor else [tree.n if cls.is_numbered else now, since, "", None]
         if at is None:
             return {"def": name, "fault": Fault("bad_cursor", "N", "no cursor of this answer").value()}
-        first_now, after_v, after_pk, total = at
-        gone_from = first_now - DELTA_MS if v == 0 else 0
-        is_items = self.classes[found[1]].parent and found[2]
-        floor = self.tree(org, self.tree_of(found))[0] if is_items else 0
+        first, after_v, after_pk, total = at
+        gone_from = 0 if v else first + 1 if cls.is_numbered else first - DELTA_MS
+        floor = tree.floor if cls.parent and found[2] else 0
         sql, values = self.changes(org, found, floor)
         over = "(max_life is not null and max_life * 60000 <= ?)"
         shown = f"select * from ({sql}) where ((state = 'alive' and not {over}) or v >= ?)"
         if total is None:
-            total = self.one(f"select count(*) from ({shown}) where v >= ? and state <> 'left'", *values, now, gone_from, v)[0]
+            total = self.one(f"select count(*) from ({shown}) where v >= ? and state <> 'left'", *values, now, gone_from, since)[0]
         part, last = {"def": name, "rows": [], "left": [], "total": total}, None
         if 0 < floor and v <= floor:
             part["floor"] = floor
+        if cls.is_numbered:
+            part["n"] = tree.n
         rows = self.db.execute(f"{shown} and (v, pk) > (?, ?) order by v, pk", (*values, now, gone_from, after_v, after_pk))
         for pk, at_v, state, max_life, data in rows:
             is_over = state == "deleted" or (max_life is not None and max_life * 60_000 <= now)
@@ -483,11 +503,11 @@ class Server:
                 if last is None:
                     return None
                 room[0] = 0
-                return {**part, "next": self.write_cursor([first_now, *last, total], org, name, v)}
+                return {**part, "next": self.write_cursor([first, *last, total], org, name, v)}
             room[0] -= size
             last = (at_v, pk)
             part["left" if state == "left" else "rows"].append(item)
-        if v == 0 or v < self.meta("horizon"):
+        if v == 0 or since < (tree.horizon if cls.is_numbered else self.meta("horizon")):
             alive = f"select pk from ({sql}) where state = 'alive' and not {over}"
             part["present"] = [pk for pk, in self.db.execute(alive, (*values, now))]
             room[0] -= 24 * len(part["present"])
@@ -511,34 +531,40 @@ class Server:
         """Forgets tombstones and departures from before the horizon, and old results. Ids and numbers are kept."""
         now, retention = self.clock(), self.options.retention_ms
         horizon = max(self.meta("horizon"), now - retention)
-        over = "v < ? and (deleted or max_life * 60000 + ? <= ?)"
+        old = "select org, class, pk, v, deleted, links from documents where at < ? and (deleted or max_life * 60000 + ? <= ?)"
         self.db.execute("begin immediate")
-        for org, cls, pk, links, deleted, v in self.db.execute(f"select org, class, pk, links, deleted, v from documents where {over}", (horizon, retention, now)).fetchall():
-            for link in json.loads(links):
-                self.db.execute("delete from members where org = ? and def = ? and pk = ?", (org, f"{cls}/{link}", pk))
-                lives = "update trees set items = items - 1 where org = ? and class = ? and pk = ? and floor <= ?"
-                if not deleted and cls in self.classes and self.classes[cls].parent:
-                    self.db.execute(lives, (org, *self.classes[cls].tree(pk, [link]), v))
-        gone = self.db.execute(f"delete from documents where {over}", (horizon, retention, now)).rowcount
-        gone += self.db.execute("delete from members where state <> 'alive' and v < ?", (horizon,)).rowcount
-        gone += self.purge_trees(horizon)
+        gone = [self.forget(*row) for row in self.db.execute(old, (horizon, retention, now)).fetchall()]
+        gone += self.db.execute("delete from members where state = 'left' and at < ? returning 1", (horizon,)).fetchall()
+        for org, name, pk, floor, n in self.db.execute("select org, class, pk, floor, n from trees where floor > 0").fetchall():
+            if n or floor < horizon:
+                gone += self.purge_tree(org, name, pk, floor, n)
         if gone:
             self.db.execute("update meta set horizon = ?", (horizon,))
         before = now - self.options.results_ms
         self.db.execute("update operations set result = null, name = null where result is not null and at <= ?", (before,))
         self.db.execute("commit")
 
+    def forget(self, org, name, pk, v, deleted, links):
+        """Forgets a document. Numbers are no times, so their trees have horizons of their own."""
+        for link in json.loads(links):
+            self.db.execute("delete from members where org = ? and def = ? and pk = ?", (org, f"{name}/{link}", pk))
+        self.db.execute("delete from documents where org = ? and class = ? and pk = ?", (org, name, pk))
+        cls = self.classes.get(name)
+        if cls and (cls.parent or cls.is_numbered):
+            of = cls.tree(pk, json.loads(links))
+            tree = self.tree(org, of)
+            items = tree.items - (1 if cls.parent and not deleted and v >= tree.floor else 0)
+            self.set_tree(org, of, tree._replace(items=items, horizon=max(tree.horizon, v + 1) if cls.is_numbered else 0))
 
-    def purge_trees(self, horizon):
-        """Forgets items below the floors from before the horizon, and the trees whose parents are forgotten."""
-        gone = 0
-        for org, name, pk, floor in self.db.execute("select org, class, pk, floor from trees where floor between 1 and ?", (horizon - 1,)).fetchall():
-            for items in self.classes[name].items if name in self.classes else ():
-                ended = (org, items.name, json.dumps([f"in@{pk}"]), floor)
-                gone += self.db.execute("delete from documents where org = ? and class = ? and links = ? and v < ?", ended).rowcount
-                self.db.execute("delete from members where org = ? and def = ? and v < ?", (org, f"{items.name}/in@{pk}", floor))
-            if not self.one("select 1 from documents where org = ? and class = ? and pk = ?", org, name, pk):
-                gone += self.db.execute("delete from trees where org = ? and class = ? and pk = ?", (org, name, pk)).rowcount
+    def purge_tree(self, org, name, pk, floor, n):
+        """Forgets items below a floor, of which the floor alone tells; and the tree, if its parent is forgotten."""
+        gone = []
+        for items in self.classes[name].items if name in self.classes else ():
+            ended = (org, items.name, json.dumps([f"in@{pk}"]), floor)
+            gone += self.db.execute("delete from documents where org = ? and class = ? and links = ? and v < ? returning 1", ended).fetchall()
+            self.db.execute("delete from members where org = ? and def = ? and v < ?", (org, f"{items.name}/in@{pk}", floor))
+        if not n and not self.one("select 1 from documents where org = ? and class = ? and pk = ?", org, name, pk):
+            gone += self.db.execute("delete from trees where org = ? and class = ? and pk = ? returning 1", (org, name, pk)).fetchall()
         return gone
 
 
@@ -554,11 +580,11 @@ def result_of(id, result, refused):
 
 
 class Write:
-    """The effect of one operation. `defs` are those that it concerns, before or after."""
+    """The effect of one operation. `defs` are those that it concerns, before or after, with their versions."""
 
     def __init__(self, server, org, account):
         self.server, self.db, self.org, self.account = server, server.db, org, account
-        self.given, self.defs = 0, set()
+        self.given, self.defs, self.taken, self.kept = 0, {}, set(), {}
         self.now = max(server.clock(), server.told, server.meta("told"), server.meta("highest") + 1)
 
     def document(self, cls, pk):
@@ -567,7 +593,7 @@ class Write:
         if found is None:
             return None
         v, deleted, max_life, links, packed = found
-        floor = self.tree(cls.tree(pk, json.loads(links)))[0] if cls.parent else 0
+        floor = self.tree(cls.tree(pk, json.loads(links))).floor if cls.parent else 0
         if v < floor:  # It is deleted, at the floor.
             v, deleted = floor, True
         return {"v": v, "deleted": deleted, "links": set(json.loads(links)), "data": msgpack.unpackb(packed), "row": row_of(pk, v, deleted, max_life, packed)}
@@ -575,28 +601,46 @@ class Write:
     def tree(self, name):
         return self.server.tree(self.org, name)
 
-    def set_tree(self, name, floor, items):
-        self.db.execute("insert or replace into trees values (?, ?, ?, ?, ?)", (self.org, *name, floor, items))
+    def set_tree(self, name, **change):
+        self.server.set_tree(self.org, name, self.tree(name)._replace(**change))
 
-    def created(self, cls, pk, links):
+    def version_in(self, cls, tree):
+        """The version of all that it writes in a tree. With the clock `sequence`, it takes the tree's next number once."""
+        if not cls.is_numbered:
+            return self.now
+        if tree not in self.taken:
+            self.set_tree(tree, n=self.tree(tree).n + 1)
+            self.taken.add(tree)
+        return self.tree(tree).n
+
+    def keep(self, cls, tree, v):
+        """A document stays as it is, and its version counts."""
+        if cls.is_numbered:
+            self.kept[tree] = max(v, self.kept.get(tree, 0))
+        else:
+            self.given = max(self.given, v)
+
+    def trees(self):
+        """The numbers of the trees that it wrote in, or was asked to."""
+        return [[*tree, self.tree(tree).n if tree in self.taken else self.kept[tree]] for tree in sorted(self.taken | self.kept.keys())]
+
+    def created(self, cls, tree, v):
         """A parent begins a tree; an item is one more in it."""
-        name = cls.tree(pk, links)
-        floor, items = self.tree(name)
         if cls.items:
-            self.set_tree(name, self.now, 0)
-        if cls.parent and items >= ITEMS_MAX:
+            self.set_tree(tree, floor=v, items=0)
+        if cls.parent and self.tree(tree).items >= ITEMS_MAX:
             raise Fault("too_large", "A", "the parent has too many items", phase=1)
         if cls.parent:
-            self.set_tree(name, floor, items + 1)
+            self.set_tree(tree, items=self.tree(tree).items + 1)
 
-    def end_items(self, cls, pk):
+    def end_items(self, cls, pk, v):
         """All items end with their parent. Nothing is written of them, except of those that this write itself has put."""
         for items in cls.items:
-            self.defs.add(f"{items.name}/in@{pk}")
+            self.defs[f"{items.name}/in@{pk}"] = v
             own = "select pk from documents where org = ? and class = ? and links = ? and v = ? and not deleted"
-            for item, in self.db.execute(own, (self.org, items.name, json.dumps([f"in@{pk}"]), self.now)).fetchall():
+            for item, in self.db.execute(own, (self.org, items.name, json.dumps([f"in@{pk}"]), v)).fetchall():
                 self.delete(items, item, self.document(items, item))
-        self.set_tree((cls.name, pk), self.now, 0)
+        self.set_tree((cls.name, pk), floor=v, items=0)
 
     def living(self, cls, pk):
         old = self.document(cls, pk)
@@ -604,19 +648,19 @@ class Write:
             raise Fault("not_found", "N", "no such document", phase=1)
         return old
 
-    def store(self, cls, pk, deleted, links, data):
-        kept = (self.org, cls.name, pk, self.now, deleted, data.get("maxLife"), json.dumps(sorted(links)), msgpack.packb(data))
-        self.db.execute("insert or replace into documents values (?, ?, ?, ?, ?, ?, ?, ?)", kept)
-        self.wrote(cls, pk)
+    def store(self, cls, pk, v, deleted, links, data):
+        kept = (self.org, cls.name, pk, v, deleted, data.get("maxLife"), json.dumps(sorted(links)), msgpack.packb(data), self.now)
+        self.db.execute("insert or replace into documents values (?, ?, ?, ?, ?, ?, ?, ?, ?)", kept)
+        self.wrote(cls, pk, v)
 
-    def wrote(self, cls, pk):
+    def wrote(self, cls, pk, v):
         self.given = self.now
-        self.defs |= {cls.name, f"{cls.name}@{pk}"}
+        self.defs |= {cls.name: v, f"{cls.name}@{pk}": v}
 
-    def member(self, cls, link, pk, state):
+    def member(self, cls, link, pk, v, state):
         name = f"{cls.name}/{link}"
-        self.db.execute("insert or replace into members values (?, ?, ?, ?, ?)", (self.org, name, pk, self.now, state))
-        self.defs.add(name)
+        self.db.execute("insert or replace into members values (?, ?, ?, ?, ?, ?)", (self.org, name, pk, v, state, self.now))
+        self.defs[name] = v
 
     def earlier(self, id):
         """The version of an operation that was accepted."""
@@ -626,6 +670,14 @@ class Write:
             raise Fault("order_held", "C", "the earlier operation was refused, or is not known")
         return found[0]
 
+    def earlier_number(self, id, tree):
+        """The number that an operation has in a tree. No version is at most -1."""
+        packed, = self.server.one("select result from operations where org = ? and account = ? and id = ?", self.org, self.account, id)
+        if packed is None:
+            raise Fault("order_held", "C", "its numbers are too old")
+        trees = msgpack.unpackb(packed)["ok"].get("trees", [])
+        return next((n for name, parent, n in trees if (name, parent) == tree), -1)
+
     def expect(self, cls, pk, expected):
         if expected is None:
             return
@@ -633,6 +685,8 @@ class Write:
         is_gone = old is None or old["deleted"]
         if isinstance(expected, dict):
             v = self.earlier(expected["op"])
+            if cls.is_numbered:
+                v = self.earlier_number(expected["op"], cls.tree(pk, old["links"]) if old else None)
             holds = (old is not None and old["v"] <= v) or (v == 0 and is_gone)
         else:
             holds = is_gone if expected == 0 else old is not None and old["v"] == expected
@@ -649,18 +703,19 @@ class Write:
             self.living(cls.parent, min(links).split("@")[1])
         if old and not old["deleted"]:
             if canonical(old["data"]) == canonical(data):
-                self.given = max(self.given, old["v"])
-                return
+                return self.keep(cls, cls.tree(pk, links), old["v"])
             if cls.fixed(before) != cls.fixed(links):
                 raise Fault("immutable_key", "A", "a collection is not mutable", phase=1)
         self.take_values(cls, pk, data)
+        tree = cls.tree(pk, links)
+        v = self.version_in(cls, tree)
         if old is None or old["deleted"]:
-            self.created(cls, pk, links)
+            self.created(cls, tree, v)
         for link in before - links:
-            self.member(cls, link, pk, "left")
+            self.member(cls, link, pk, v, "left")
         for link in links:
-            self.member(cls, link, pk, "alive")
-        self.store(cls, pk, False, links, data)
+            self.member(cls, link, pk, v, "alive")
+        self.store(cls, pk, v, False, links, data)
 
     def take_values(self, cls, pk, data):
         self.db.execute("delete from uniques where org = ? and class = ? and pk = ?", (self.org, cls.name, pk))
@@ -676,19 +731,19 @@ class Write:
 
     def delete(self, cls, pk, old):
         self.take_values(cls, pk, {})
+        tree = cls.tree(pk, old["links"])
+        v = self.version_in(cls, tree)
         for link in old["links"]:
-            self.member(cls, link, pk, "deleted")
+            self.member(cls, link, pk, v, "deleted")
         if cls.sync:
-            self.store(cls, pk, True, old["links"], {name: old["data"][name] for name in cls.key})
-            tree = cls.tree(pk, old["links"])
+            self.store(cls, pk, v, True, old["links"], {name: old["data"][name] for name in cls.key})
             if cls.parent:
-                floor, items = self.tree(tree)
-                self.set_tree(tree, floor, items - 1)
-            return self.end_items(cls, pk) if cls.items else None
+                self.set_tree(tree, items=self.tree(tree).items - 1)
+            return self.end_items(cls, pk, v) if cls.items else None
         for link in old["links"]:
             self.db.execute("delete from members where org = ? and def = ? and pk = ?", (self.org, f"{cls.name}/{link}", pk))
         self.db.execute("delete from documents where org = ? and class = ? and pk = ?", (self.org, cls.name, pk))
-        self.wrote(cls, pk)
+        self.wrote(cls, pk, v)
 
 
 # ---- Requests ----
@@ -802,8 +857,8 @@ class Socket:
         self.defs, self.outgoing = set(), asyncio.Queue()
         self.web = web.WebSocketResponse(max_msg_size=MIB, compress=False)
 
-    def hear(self, org, defs, v):
-        hints = [[name, v] for name in sorted(defs & self.defs)] if org == self.org else []
+    def hear(self, org, defs):
+        hints = [[name, defs[name]] for name in sorted(defs.keys() & self.defs)] if org == self.org else []
         if hints:
             self.outgoing.put_nowait({"hints": hints})
 
