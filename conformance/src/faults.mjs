@@ -22,6 +22,7 @@ export const KINDS = {
   wrong_protocol: "D",
   unauthorized: "S",
   forbidden: "S",
+  withdrawn: "S",
   contention: "C",
   order_gap: "C",
   order_held: "C",

@@ -82,6 +82,7 @@ export const ITEM_FAULTS = {
       return isWhole;
     };
   }],
+  "a small page cuts a tree": ["items.small-page", (server) => (server.pageBytes = 1_000)],
   "the end of a parent is hinted at itself only": ["items.hints", (server) => {
     const { commit } = server;
     server.commit = (write) => {

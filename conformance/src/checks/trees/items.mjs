@@ -254,6 +254,21 @@ export const items = [
     }
     kit.equal(seen, Array.from({ length: 9 }, (_, i) => `${i}`), "the items of all pages");
   }),
+  check("items.small-page", {
+    at: "pages",
+    says: "`page` does not bound the defs of a tree that come first in a reply: they would no longer be one state.",
+    hint: "Bound them by the server's own page. A server may ignore `page`.",
+    rule: "R18",
+    parts,
+  }, async (kit) => {
+    const session = kit.session();
+    const data = bulk(kit, 2_000);
+    await session.batch(putPage("1"), ...Array.from({ length: 5 }, (_, i) => putLine("1", `${i}`, { data })), ["doc.put", { class: "Title", data: { book: "b", page: "1" } }]);
+    const defs = [thePage("1"), lines("1"), `Title/in@${pagePk("1")}`];
+    const { reply } = await session.sync({ subs: [...defs, "Note"].map((def) => [def, 0]), page: 1_000 });
+    const whole = reply.parts.filter(({ next }) => next === undefined).map(({ def }) => def);
+    kit.equal(whole.filter((def) => defs.includes(def)), defs, "the defs of the tree that are whole in the first reply");
+  }),
   check("items.hints", {
     at,
     says: "If a write deletes a parent, the server hints the parent's defs, and `<class>/in@<pk>` for each class of items.",
