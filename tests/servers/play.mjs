@@ -29,6 +29,9 @@ const CLASSES = {
     indexes: { n: "int" },
   },
   Page: { key: ["book", "number"] },
+  Line: { in: "Page", key: ["book", "page", "number"] },
+  Account: { key: ["id"], clock: "sequence" },
+  Entry: { in: "Account", key: ["account", "number"] },
 };
 const RETENTION_MS = 600_000;
 const DEADLINE_MS = Number(process.env.DEADLINE_MS || 90_000);
@@ -43,7 +46,13 @@ const MATCHES = [
   ["Note", { key: ["1"] }],
   ["Note", { key: ["2"] }],
   ["Page", { key: ["x", "1"] }],
+  // No single item: the end of its parent is not hinted, and a session learns of it minutes later.
+  ["Line", { book: "x", page: "1" }],
+  ["Account", { key: ["a"] }],
+  ["Entry", { account: "a" }],
 ];
+/** Items end with their parents, and numbers are no times: of these classes, only the end is compared. */
+const TRACKED = ["Note", "Page"];
 
 const keyOf = (className, data) => CLASSES[className].key.map((property) => data[property]);
 const nameOf = (className, key) => `${className}@${shaS(key.join("/"))}`;
@@ -52,6 +61,7 @@ const nameOf = (className, key) => `${className}@${shaS(key.join("/"))}`;
 function defOf(className, match) {
   const [name] = Object.keys(match);
   if (name === undefined) return className;
+  if (CLASSES[className].in && name !== "key") return `${className}/in@${shaS(Object.values(match).join("/"))}`;
   return name === "key" ? nameOf(className, match.key) : `${className}/${name}@${shaS(match[name])}`;
 }
 
@@ -142,7 +152,11 @@ class History {
   }
 
   document(className) {
-    if (className === "Page") return { book: this.pick(["x", "y"]), number: `${this.below(4)}`, text: `${this.below(1000)}` };
+    const text = `${this.below(1000)}`;
+    if (className === "Page") return { book: this.pick(["x", "x", "y"]), number: this.pick(["1", "1", "2", "3"]), text };
+    if (className === "Line") return { book: "x", page: this.pick(["1", "1", "2"]), number: `${this.below(4)}`, text };
+    if (className === "Account") return { id: this.pick(["a", "a", "b"]), text };
+    if (className === "Entry") return { account: this.pick(["a", "a", "b"]), number: `${this.below(4)}`, text };
     const data = { id: `${this.below(8)}`, n: this.below(100), text: "x".repeat(this.below(40)) };
     if (this.below(4)) data.box = this.pick(BOXES);
     if (this.below(3)) data.tags = TAGS.filter(() => this.below(2) === 0);
@@ -152,12 +166,12 @@ class History {
   }
   /** One write: its kind, and its arguments. */
   write() {
-    const className = this.pick(["Note", "Note", "Page"]);
+    const className = this.pick(["Note", "Note", "Note", "Note", "Page", "Page", "Page", "Line", "Line", "Account", "Account", "Entry"]);
     const data = this.document(className);
     const kind = this.pick(["put", "put", "patch", "delete"]);
     const key = keyOf(className, data);
     if (kind !== "patch") return { kind, className, key, data };
-    const changes = className === "Page" ? { text: data.text } : this.pick([{ n: data.n }, { box: this.pick(BOXES) }, { tags: data.tags, n: data.n }]);
+    const changes = className !== "Note" ? { text: data.text } : this.pick([{ n: data.n }, { box: this.pick(BOXES) }, { tags: data.tags, n: data.n }]);
     return { kind, className, key, data, changes: Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)) };
   }
   issue(target, { kind, className, key, data, changes }, options) {
@@ -168,7 +182,7 @@ class History {
   /** The server accepted these writes at a version. */
   accepted(writes, v) {
     this.counts.accepted += 1;
-    for (const write of writes) {
+    for (const write of writes.filter((one) => TRACKED.includes(one.className))) {
       const name = nameOf(write.className, write.key);
       if (!(v < this.writes.get(name)?.v)) this.writes.set(name, { v, write });
     }

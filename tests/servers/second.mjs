@@ -99,7 +99,8 @@ export async function start({ trouble = () => undefined, ...options }) {
       const now = server.tellNow();
       const isAlive = ({ deleted, maxLife }) => !deleted && !(maxLife * 60_000 <= now);
       return [...server.classes.keys()].sort().flatMap((name) => {
-        const rows = [...db.table(`documents ${org} ${name}`)].filter(([, document]) => isAlive(document));
+        const hasEnded = (pk, document) => server.isBelow(org, name, pk, document, Infinity);
+        const rows = [...db.table(`documents ${org} ${name}`)].filter(([pk, document]) => isAlive(document) && !hasEnded(pk, document));
         return rows.sort(([a], [b]) => compare(a, b)).map(([pk, { v, data, links }]) => {
           return { class: name, pk, v, data, defs: [name, `${name}@${pk}`, ...links.map((link) => `${name}/${link}`)] };
         });
