@@ -1,5 +1,5 @@
-// The documents, the same for every system and every run: generated ones of about 1 KB of prose each, the same in a
-// hundred lists or in groups for queries, or Debian's packages.
+// The documents, the same for every system and every run. Generated ones have about 1 KB of prose each: in sections, in a
+// hundred lists, in groups for queries, or all in one note. The others are Debian's packages.
 
 const WORDS = (
   "the of and to in is for with that on by this data map key value node part row page line text time user order field " +
@@ -25,8 +25,8 @@ const SECTION_SIZE = 100;
 let packages;
 
 /**
- * The property that a collection lists by: `section`, `lists` if each document is in one to three lists, or `group` if
- * queries are measured.
+ * The property that a collection lists by: `section`, `lists` if each document is in one to three lists, `group` if
+ * queries are measured, or `note` if items are.
  */
 export let listedBy = "section";
 
@@ -44,6 +44,14 @@ export function useLists() {
 /** Measures queries: each document is in one group, and the property `n` has an index. */
 export function useQueries() {
   listedBy = "group";
+}
+
+/** The document that all items belong to. */
+export const NOTE = "n1";
+
+/** Measures items: all documents are in one note. */
+export function useItems() {
+  listedBy = "note";
 }
 
 /** The group of a document. */
@@ -123,6 +131,7 @@ export function documentAt(index, count, round = 0) {
     section: sectionOf(index, count),
     ...(listedBy === "lists" ? { lists: listsOf(index) } : {}),
     ...(listedBy === "group" ? { group: groupOf(index) } : {}),
+    ...(listedBy === "note" ? { note: NOTE } : {}),
     title: words(6),
     author: words(2),
     n: Math.floor(next() * 1e9),

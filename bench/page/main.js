@@ -1,5 +1,6 @@
 // The page of one system: the functions that the runner calls, with their timing.
-import { batchesOf, idsOf, listed, touch, updatesOf, useLists, usePackages, useQueries } from "./data.js";
+import { batchesOf, idsOf, listed, touch, updatesOf, useItems, useLists, usePackages, useQueries } from "./data.js";
+import { itemsOf } from "./items.js";
 import { queriesOf } from "./queries.js";
 import { expect, timed } from "./timing.js";
 
@@ -10,6 +11,7 @@ const [file, variant] = asked.get("system").split(":");
 if (asked.get("set") === "packages") usePackages(await (await fetch("packages.json")).json());
 if (asked.get("set") === "lists") useLists();
 if (asked.get("set") === "queries") useQueries();
+if (asked.get("set") === "items") useItems();
 const { create } = await SYSTEMS[`../systems/${file}.js`]();
 const system = create(variant);
 // An application loads its code before it needs its data.
@@ -103,6 +105,8 @@ window.bench = {
   },
 
   ...queriesOf(system),
+
+  ...itemsOf(system),
 
   close: () => system.close(),
 

@@ -1,6 +1,6 @@
 // The measurements of queries: an index, an ordered range, a live query, and updates while many lists are open.
 import { documentAt, GROUPS, idOf, random, shownGroups, touch, updatesOf } from "./data.js";
-import { expect, timed } from "./timing.js";
+import { expect, Heard, median, timed } from "./timing.js";
 
 /** The documents that a query lists. */
 const LIMIT = 50;
@@ -14,33 +14,6 @@ const LISTS = 50;
 
 /** The updates of one kind that are timed, before lists are open, while they are, and afterwards. */
 const PASSES = 3;
-
-const median = (times) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)];
-
-/** Documents that a callback gives from time to time, and a way to wait until they are as wanted. */
-class Heard {
-  #documents;
-  #waiting = () => {};
-
-  /** The callback. */
-  take = (documents) => {
-    this.#documents = documents;
-    this.#waiting();
-  };
-
-  /** The milliseconds at which the documents were first as wanted. */
-  when(isWanted) {
-    return new Promise((resolve) => {
-      this.#waiting = () => {
-        if (!this.#documents || !isWanted(this.#documents)) return;
-        const at = performance.now();
-        this.#waiting = () => {};
-        resolve(at);
-      };
-      this.#waiting();
-    });
-  }
-}
 
 /** The functions of the page that measure queries of a system. */
 export function queriesOf(system) {

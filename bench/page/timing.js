@@ -11,3 +11,30 @@ export async function timed(work) {
 export function expect(found, wanted, what) {
   if (found !== wanted) throw new Error(`${what}: ${found} in place of ${wanted}`);
 }
+
+export const median = (times) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)];
+
+/** Documents that a callback gives from time to time, and a way to wait until they are as wanted. */
+export class Heard {
+  #documents;
+  #waiting = () => {};
+
+  /** The callback. */
+  take = (documents) => {
+    this.#documents = documents;
+    this.#waiting();
+  };
+
+  /** The milliseconds at which the documents were first as wanted. */
+  when(isWanted) {
+    return new Promise((resolve) => {
+      this.#waiting = () => {
+        if (!this.#documents || !isWanted(this.#documents)) return;
+        const at = performance.now();
+        this.#waiting = () => {};
+        resolve(at);
+      };
+      this.#waiting();
+    });
+  }
+}

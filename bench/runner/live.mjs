@@ -8,7 +8,7 @@ const CHANGES = 200;
 const schema = { Note: { key: ["id"], properties: { n: "number" } } };
 
 /** Imitates a test for the tests' helpers: it runs their cleanup when everything is over. */
-class Run {
+export class Run {
   #ends = [];
   after(end) {
     this.#ends.push(end);

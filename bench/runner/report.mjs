@@ -4,6 +4,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
+import { itemsText } from "./items-report.mjs";
 import { queriesText } from "./queries-report.mjs";
 import { cell, median, ratiosOf, short } from "./ratios.mjs";
 import { SYSTEMS } from "./systems.mjs";
@@ -97,10 +98,11 @@ export function plot(report, { key, name, goal }) {
 
 /** The full report of one run, as text for docs/performance.md. */
 function textOf(report) {
-  const what = { packages: "Debian's packages", lists: "generated documents in 100 lists", queries: "generated documents in 62 groups" }[report.set] ?? "generated documents";
+  const what = { packages: "Debian's packages", lists: "generated documents in 100 lists", queries: "generated documents in 62 groups", items: "generated documents in one note" }[report.set] ?? "generated documents";
   const failed = Object.entries(report.failed).map(([id, why]) => `\n\n\`${id}\` failed: ${why}.`);
   const of = `${report.documents} ${what}, ${report.rounds} rounds, ${report.machine.cores} cores; medians, with the least and the most.`;
   const alone = report.alone.length > 0 ? `\n\n${aloneText(report)}` : "";
+  if (report.set === "items") return `${of}\n\n${itemsText(report)}${failed.join("")}\n`;
   if (report.set === "queries") return `${of}\n\n${queriesText(report)}${failed.join("")}\n`;
   return `${of}\n\n${table(report)}\n\n${sizesTable(report)}${alone}${failed.join("")}\n`;
 }

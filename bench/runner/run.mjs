@@ -1,7 +1,8 @@
 // Measures every system once in each round, in turn:
 //
-//     node runner/run.mjs [--set documents|lists|packages|queries] [--rounds 5] [--documents 10000] [--only escale,dexie]
+//     node runner/run.mjs [--set documents|items|lists|packages|queries] [--rounds 5] [--documents 10000] [--only escale,dexie]
 //         [--before FOLDER]: pages built with another build of Escale, which is measured in turns with this one
+//         [--engine FILE]: the lines that the server's bench of items printed
 import { execFileSync } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
@@ -10,8 +11,9 @@ import { parseArgs } from "node:util";
 import { gunzipSync } from "node:zlib";
 
 import { CHROME } from "../../tests/e2e/support/paths.mjs";
-import { documentAt, useLists, usePackages, useQueries } from "../page/data.js";
+import { documentAt, useItems, useLists, usePackages, useQueries } from "../page/data.js";
 import { alone } from "./alone.mjs";
+import { measureItems } from "./items.mjs";
 import { live } from "./live.mjs";
 import { measure, measureQueries } from "./measure.mjs";
 import { record } from "./report.mjs";
@@ -26,6 +28,7 @@ const { values } = parseArgs({
     documents: { type: "string", default: "10000" },
     only: { type: "string" },
     before: { type: "string" },
+    engine: { type: "string" },
   },
 });
 const rounds = Number(values.rounds);
@@ -34,6 +37,9 @@ let count = Number(values.documents);
 if (values.set === "lists") useLists();
 const isQueries = values.set === "queries";
 if (isQueries) useQueries();
+const isItems = values.set === "items";
+if (isItems) useItems();
+const engine = values.engine ? (await readFile(values.engine, "utf8")).trim().split("\n").map((line) => JSON.parse(line)) : undefined;
 if (isPackages) {
   const lines = gunzipSync(await readFile(new URL("../../data/packages.jsonl.gz", import.meta.url))).toString("utf8").split("\n");
   const packages = lines.filter((line) => line !== "").map((line) => JSON.parse(line));
@@ -43,9 +49,9 @@ if (isPackages) {
   await writeFile(new URL("../dist/packages.json", import.meta.url), JSON.stringify(packages));
 }
 const only = values.only?.split(",");
-const systems = SYSTEMS.filter(({ id, hasLists, hasQueries, isBefore }) => {
+const systems = SYSTEMS.filter(({ id, hasItems, hasLists, hasQueries, isBefore, isServed }) => {
   const isAsked = !only || id === MEASURE || only.includes(id);
-  const isInSet = (values.set !== "lists" || hasLists) && (!isQueries || hasQueries);
+  const isInSet = (values.set !== "lists" || hasLists) && (!isQueries || hasQueries) && (isItems ? hasItems : !isServed);
   return isAsked && isInSet && (!isBefore || values.before);
 });
 const site = await serve(fileURLToPath(new URL("../dist", import.meta.url)));
@@ -58,7 +64,7 @@ try {
     for (const system of systems) {
       if (failed.has(system.id)) continue;
       try {
-        const figures = await (isQueries ? measureQueries : measure)(system, values.set, count, system.isBefore ? siteBefore : site);
+        const figures = await (isItems ? measureItems : isQueries ? measureQueries : measure)(system, values.set, count, system.isBefore ? siteBefore : site);
         results.push({ round, system: system.id, ...figures });
         const told = Object.entries(figures).map(([name, value]) => `${name} ${value < 10 ? value.toFixed(2) : Math.round(value)}`);
         console.log(`round ${round}, ${system.id}: ${told.join(", ")}`);
@@ -81,6 +87,6 @@ const machine = { cores: cpus().length, model: cpus()[0]?.model, node: process.v
 const dataBytes = Array.from({ length: count }, (_, index) => JSON.stringify(documentAt(index, count)).length).reduce((a, b) => a + b, 0);
 const browser = execFileSync(CHROME, ["--version"], { encoding: "utf8" }).trim();
 const date = new Date().toISOString().slice(0, 10);
-const report = { set: values.set, documents: count, rounds, date, browser, measure: MEASURE, machine, failed: Object.fromEntries(failed), dataBytes, sizes: isQueries ? {} : await sizes(), alone: ofItself, results };
+const report = { set: values.set, documents: count, rounds, date, browser, measure: MEASURE, machine, failed: Object.fromEntries(failed), dataBytes, sizes: isQueries || isItems ? {} : await sizes(), alone: ofItself, engine, results };
 await record(report);
-if (failed.has("escale") || failed.has(MEASURE)) process.exitCode = 1;
+if (["escale", "escale-items", MEASURE].some((id) => failed.has(id))) process.exitCode = 1;

@@ -6,7 +6,7 @@ import { listedBy } from "../page/data.js";
 class System {
   async open() {
     this.db = new Dexie("dexie");
-    const indexes = { lists: "*lists", group: "group, n" };
+    const indexes = { lists: "*lists", group: "group, n", note: "note" };
     this.db.version(1).stores({ docs: `id, ${indexes[listedBy] ?? "section"}` });
     await this.db.open();
   }
@@ -37,6 +37,12 @@ class System {
   }
   liveList(group, _count, callback) {
     return this.#live(() => this.list(group), callback);
+  }
+  liveItems(note, callback) {
+    return this.#live(() => this.list(note), callback);
+  }
+  endItems(note) {
+    return this.db.docs.where(listedBy).equals(note).delete();
   }
   change(id, n) {
     return this.db.docs.update(id, { n });

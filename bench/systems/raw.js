@@ -39,8 +39,9 @@ class Plain {
       await complete(transaction);
     }
   }
-  update(batches) {
-    return this.arrive(batches);
+  async update(batches) {
+    await this.arrive(batches);
+    await this.#changed?.();
   }
   all() {
     return done(this.db.transaction("docs").objectStore("docs").getAll());
@@ -56,10 +57,23 @@ class Plain {
     return done(this.db.transaction("docs").objectStore("docs").index("n").getAll(IDBKeyRange.lowerBound(from), limit));
   }
   /** The page itself asks again after each change. */
-  async liveRange(limit, callback) {
-    this.#changed = async () => callback(await done(this.db.transaction("docs").objectStore("docs").index("n").getAll(null, limit)));
+  async #live(ask, callback) {
+    this.#changed = async () => callback(await ask());
     await this.#changed();
     return () => (this.#changed = undefined);
+  }
+  liveRange(limit, callback) {
+    return this.#live(() => done(this.db.transaction("docs").objectStore("docs").index("n").getAll(null, limit)), callback);
+  }
+  liveItems(note, callback) {
+    return this.#live(() => this.list(note), callback);
+  }
+  async endItems(note) {
+    const transaction = this.db.transaction("docs", "readwrite");
+    const store = transaction.objectStore("docs");
+    for (const key of await done(store.index(listedBy).getAllKeys(note))) store.delete(key);
+    await complete(transaction);
+    await this.#changed?.();
   }
   async change(id, n) {
     const transaction = this.db.transaction("docs", "readwrite");

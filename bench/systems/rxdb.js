@@ -12,7 +12,7 @@ const schema = {
   properties: {
     id: { type: "string", maxLength: 100 },
     section: { type: "string", maxLength: 20 },
-    ...(listedBy === "group" ? { group: { type: "string", maxLength: 20 } } : {}),
+    ...(listedBy === "group" || listedBy === "note" ? { [listedBy]: { type: "string", maxLength: 20 } } : {}),
     title: { type: "string" },
     author: { type: "string" },
     // An index needs the limits of its values.
@@ -22,8 +22,8 @@ const schema = {
     tags: { type: "array", items: { type: "string" } },
     body: { type: "string" },
   },
-  required: ["id", "section", ...(listedBy === "group" ? ["group", "n"] : [])],
-  indexes: listedBy === "group" ? ["group", "n"] : ["section"],
+  required: ["id", "section", ...(listedBy === "group" ? ["group", "n"] : []), ...(listedBy === "note" ? ["note"] : [])],
+  indexes: listedBy === "group" ? ["group", "n"] : [listedBy],
 };
 const SECRET = ["title", "author", "n", "score", "isOpen", "tags", "body"];
 
@@ -78,6 +78,12 @@ class System {
   }
   liveList(group, _count, callback) {
     return this.#live(this.db.docs.find({ selector: { group } }), callback);
+  }
+  liveItems(note, callback) {
+    return this.#live(this.db.docs.find({ selector: { [listedBy]: note } }), callback);
+  }
+  async endItems(note) {
+    await this.db.docs.find({ selector: { [listedBy]: note } }).remove();
   }
   async change(id, n) {
     const document = await this.db.docs.findOne(id).exec();

@@ -1,7 +1,4 @@
-//! `cargo bench -p escale-server`: the server's work for one collection of 100 documents among 100,000, and for the end of
-//! a parent.
-
-#![allow(clippy::print_stdout)] // figures without a statistic
+//! `cargo bench -p escale-server --bench sync`: the server's work for one collection of 100 documents among 100,000.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -93,62 +90,7 @@ fn clock_text(engine: &Engine) -> String {
     format!("written at {}", engine.clock_ms())
 }
 
-const TREES: &str = r#"{"Asso": {"key": ["id"]}, "Adh": {"in": "Asso", "key": ["asso", "num"]},
-    "Sta": {"in": "Asso", "key": ["asso"]}}"#;
-const PARENTS: usize = 9;
-
-/// The deletion of a parent of so many items: the median and the longest time in milliseconds, and the bytes of the
-/// reply about the tree.
-fn ends(items: usize) -> (f64, f64, usize) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let clock = ManualClock::at(NOON);
-    let opening = Opening {
-        schema: Schema::from_json(TREES).expect("a schema"),
-        settings: Settings::default(),
-        seal: Seal::clear(),
-        clock: clock.clone(),
-    };
-    let engine = Engine::open(folder.path(), opening).expect("an engine");
-    let text = |name: &str, value: &str| (name.to_owned(), Value::from(value));
-    let parent = |number: usize| BTreeMap::from([text("id", &format!("a{number}"))]);
-    for number in 0..PARENTS {
-        engine.write("o", |w| w.put("Asso", parent(number))).expect("written");
-        for from in (0..items).step_by(500) {
-            clock.advance(1);
-            let item =
-                |n: usize| BTreeMap::from([text("asso", &format!("a{number}")), text("num", &n.to_string())]);
-            let put = |n: usize, w: &mut escale_server::engine::Writing<'_>| w.put("Adh", item(n)).map(drop);
-            let upto = items.min(from + 500);
-            engine.write("o", |w| (from..upto).try_for_each(|n| put(n, w))).expect("written");
-        }
-    }
-    let caller = Caller { account: String::new(), may_write: true };
-    let (mut times, mut bytes) = (Vec::new(), 0);
-    for number in 0..PARENTS {
-        clock.advance(1);
-        let began = std::time::Instant::now();
-        engine.write("o", |w| w.delete("Asso", &parent(number))).expect("deleted");
-        times.push(began.elapsed().as_secs_f64() * 1_000.0);
-        let pk = escale::model::Pk::from_key(&[&format!("a{number}")]).expect("a pk");
-        let subs = ["Asso@", "Adh/in@", "Sta/in@"].map(|def| {
-            let def = format!("{def}{pk}").parse().expect("a def");
-            Sub { def, v: NOON, cursor: None }
-        });
-        let request = SyncRequest { subs: subs.to_vec(), ..SyncRequest::of("s") };
-        let reply = engine.sync("o", &caller, &request).expect("a reply");
-        bytes = escale::codec::encode(escale::codec::Format::Msgpack, &reply).expect("encoded").len();
-    }
-    times.sort_by(f64::total_cmp);
-    (times[PARENTS / 2], times[PARENTS - 1], bytes)
-}
-
 fn main() {
-    for items in [10, 10_000] {
-        let (median, longest, bytes) = ends(items);
-        println!(
-            "end of a parent of {items} items: {median:.2} ms, {longest:.2} ms at most; reply {bytes} bytes"
-        );
-    }
     let mut criterion = Criterion::default().configure_from_args();
     sync(&mut criterion);
     criterion.final_summary();
