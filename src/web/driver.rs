@@ -5,11 +5,11 @@
 //! The machine is never borrowed while JavaScript runs or a future waits. Events are queued, and the effects
 //! of each are performed before the next is handled. So a callback may call any method at any time.
 
-use crate::memory::query::Query;
-use crate::model::{Name, SortedMap};
+use crate::model::SortedMap;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
+use std::task::Poll;
 
 use js_sys::{Function, Promise};
 use wasm_bindgen::JsValue;
@@ -18,11 +18,9 @@ use wasm_bindgen_futures::JsFuture;
 use super::idb::{Closed, IdbStore};
 use super::tabs::Tabs;
 use crate::error::{Code, Error, Result};
-use crate::journal::{Action, OpId, Retention};
-use crate::memory::DocKey;
 use crate::storage::reopen;
 use crate::store::{Batch, Store, Table};
-use crate::sync::{Clock, Effect, Event, Machine, ReadRow, Swept, TabEffect};
+use crate::sync::{Clock, Effect, Event, Machine, TabEffect};
 use crate::web::platform::clock::{monotonic_ms, now_ms};
 use crate::web::platform::promise::Deferred;
 use crate::web::platform::signals::{Signal, Signals};
@@ -32,15 +30,8 @@ use crate::web::transport::channel::{Channel, ChannelEvent, closed_abnormally};
 use crate::web::transport::http::Abort;
 use crate::web::transport::server::Server;
 
+use answers::Answer;
 pub use host::{Host, News};
-
-/// The result of a call that waits for the machine, such as [`Driver::read`].
-enum Answer {
-    Rows(Result<Vec<ReadRow>>),
-    Ids(Result<Vec<u32>>),
-    Past(Result<Vec<(OpId, Action)>>),
-    Swept(Result<Swept>),
-}
 
 /// An open session: the machine, and the browser's means that it uses.
 pub struct Driver {
@@ -348,70 +339,13 @@ impl Driver {
         let Some(store) = self.store.clone() else { return };
         let tabs = self.tabs();
         self.spawn(async move {
+            callbacks_first().await;
             let result = store.commit(batch).await;
             if let (Ok(()), Some(tabs)) = (&result, tabs) {
                 tabs.written();
             }
             Event::Committed(result)
         });
-    }
-
-    fn ticket(&self) -> u64 {
-        self.last_ticket.set(self.last_ticket.get() + 2);
-        self.last_ticket.get()
-    }
-
-    fn settle(&self, ticket: u64, answer: Answer) {
-        let resolve = self.answers.borrow_mut().get_mut(&ticket).map(|(resolve, slot)| {
-            *slot = Some(answer);
-            resolve.clone()
-        });
-        if let Some(resolve) = resolve {
-            let _ = resolve.call0(&JsValue::UNDEFINED);
-        }
-    }
-
-    async fn answer(self: &Rc<Self>, event: impl FnOnce(u64) -> Event) -> Result<Answer> {
-        self.with(|_| ())?;
-        let ticket = self.ticket();
-        let done = Deferred::new();
-        self.answers.borrow_mut().insert(ticket, (done.resolve.clone(), None));
-        self.post(event(ticket));
-        let _ = JsFuture::from(done.promise).await;
-        let answer = self.answers.borrow_mut().remove(&ticket).and_then(|(_, answer)| answer);
-        answer.ok_or_else(|| Error::new(Code::Closed, "the session was closed"))
-    }
-
-    /// The data of these document versions. Ids that are no longer in use are left out.
-    pub async fn read(self: &Rc<Self>, ids: Vec<u32>) -> Result<Vec<ReadRow>> {
-        match self.answer(|ticket| Event::Read { ticket, ids }).await? {
-            Answer::Rows(rows) => rows,
-            _ => mistaken(),
-        }
-    }
-
-    /// The past states of a document, the oldest first.
-    pub async fn history(self: &Rc<Self>, key: DocKey) -> Result<Vec<(OpId, Action)>> {
-        match self.answer(|ticket| Event::History { ticket, key }).await? {
-            Answer::Past(past) => past,
-            _ => mistaken(),
-        }
-    }
-
-    /// Sweeps the journal; without `apply`, only reports the actions that a sweep would remove.
-    pub async fn sweep(self: &Rc<Self>, retention: Retention, apply: bool) -> Result<Swept> {
-        match self.answer(|ticket| Event::Sweep { ticket, retention, apply }).await? {
-            Answer::Swept(swept) => swept,
-            _ => mistaken(),
-        }
-    }
-
-    /// The ids of the documents of a class that satisfy a query.
-    pub async fn query(self: &Rc<Self>, class: Name, query: Query) -> Result<Vec<u32>> {
-        match self.answer(|ticket| Event::Query { ticket, class, query }).await? {
-            Answer::Ids(ids) => ids,
-            _ => mistaken(),
-        }
     }
 
     /// Waits until the whole session is on the device. Errors: why it cannot be written, or `closed`.
@@ -474,8 +408,22 @@ impl Driver {
     }
 }
 
-fn mistaken<T>() -> Result<T> {
-    Err(Error::new(Code::Internal, "an answer to another question"))
+/// By so many microtasks the requests of a batch come after the report of its changes.
+const TURNS: u32 = 64;
+
+/// Lets the callbacks of changes run before the requests of their batch, which take longer. They are some microtasks
+/// behind. The page's task remains the same: a page that saves while it is left has made these requests in time.
+async fn callbacks_first() {
+    let mut turns = TURNS;
+    std::future::poll_fn(|context| {
+        if turns == 0 {
+            return Poll::Ready(());
+        }
+        turns -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 fn leave(tabs: Option<&Tabs>) {
@@ -490,6 +438,7 @@ fn post_to(driver: &Weak<Driver>, event: Event) {
     }
 }
 
+mod answers;
 mod host;
 mod shared;
 #[cfg(test)]

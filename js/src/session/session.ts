@@ -381,7 +381,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
       return Object.freeze(isOrdered ? documents : documents.sort(byKey(declared.key)));
     };
     const count = async (parts: QueryParts): Promise<number> =>
-      (await this.#askTwice(() => this.#core.query(className, textOf(parts)))).length;
+      (await this.#askTwice(async () => this.#core.query(className, textOf(parts)))).length;
     const start = <T>(parts: QueryParts, question: Omit<LiveQuestion<T>, "onError">): Stop =>
       this.#guard(() => this.#views.queries.start(className, textOf(parts), question));
     const isSameList = (before: readonly object[], now: readonly object[]): boolean =>

@@ -205,16 +205,16 @@ export interface Core {
   changes(def: string, all: boolean): Listing & { left?: Uint32Array };
   /**
    * Gives the JSON text of an array of {@link ReadRow}, in the order of the ids. Ids that are no longer valid are left
-   * out.
+   * out. A promise of it, if the device must be read first.
    */
-  read(ids: Uint32Array): Promise<string>;
+  read(ids: Uint32Array): string | Promise<string>;
   /** The id of a document by its key, or 0 if it is not held. `key` is its `parts` key properties joined with `/`. */
   find(className: string, key: string, parts: number): number;
   /**
    * The ids of the documents of a class that satisfy a query, the text of `textOf`. If it has an order, a limit or a
-   * cursor, the ids are in its order.
+   * cursor, the ids are in its order. A promise of them, if the device must be read first.
    */
-  query(className: string, query: string): Promise<Uint32Array>;
+  query(className: string, query: string): Uint32Array | Promise<Uint32Array>;
   /**
    * A live query of a class began, or, without a query, one ended. Meanwhile the class keeps its indexes. Throws if the
    * query cannot be answered.

@@ -7,7 +7,7 @@ use js_sys::{Array, Object, Promise, Reflect, Uint32Array};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
-use super::error::{promise_of, promise_or_thrown, thrown};
+use super::error::{promise_of, promise_or_thrown, thrown, value_or_promise_of};
 use super::options::{Secret, mode_of};
 use crate::codec::{read_json, write_json};
 use crate::crypto::{Header, SystemRandom, WrapKind};
@@ -130,10 +130,10 @@ impl Core {
         Ok(object.into())
     }
 
-    /// JSON text of the rows that can be read.
-    pub fn read(&self, ids: Vec<u32>) -> Promise {
+    /// JSON text of the rows that can be read, or a promise of it.
+    pub fn read(&self, ids: Vec<u32>) -> Thrown<JsValue> {
         let driver = self.inner.driver.clone();
-        promise_of(Box::pin(async move { Ok(rows_json(&driver.read(ids).await?)?.into()) }))
+        value_or_promise_of(Box::pin(async move { Ok(rows_json(&driver.read(ids).await?)?.into()) }))
     }
 
     /// The id of a document by its key: `parts` values joined by slashes. 0 if the document is not held.
@@ -146,10 +146,10 @@ impl Core {
         found.and_then(|found: Result<u32>| found).map_err(thrown)
     }
 
-    /// The ids of the documents of a class that satisfy a query, as `Query::from_json` reads it.
-    pub fn query(&self, class: String, query: String) -> Promise {
+    /// The ids of the documents of a class that satisfy a query, as `Query::from_json` reads it; or a promise of them.
+    pub fn query(&self, class: String, query: String) -> Thrown<JsValue> {
         let driver = self.inner.driver.clone();
-        promise_of(Box::pin(async move {
+        value_or_promise_of(Box::pin(async move {
             let (class, query) = parsed(&driver, &class, &query)?;
             let ids = driver.query(class, query).await?;
             Ok(Uint32Array::from(ids.as_slice()).into())

@@ -1,6 +1,7 @@
 //! Errors in the form that JavaScript gets.
 
 use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 use js_sys::Promise;
 use serde::Serialize;
@@ -58,6 +59,16 @@ type Waiting<T> = Pin<Box<dyn Future<Output = T>>>;
 /// A promise of the future's value, or of its error in the form that JavaScript gets.
 pub(super) fn promise_of(future: Waiting<Result<JsValue>>) -> Promise {
     promise_or_thrown(Box::pin(async move { future.await.map_err(thrown) }))
+}
+
+/// The future's value if nothing is left to wait for, or a promise of it.
+pub(super) fn value_or_promise_of(
+    mut future: Waiting<Result<JsValue>>,
+) -> std::result::Result<JsValue, JsValue> {
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value.map_err(thrown),
+        Poll::Pending => Ok(promise_of(future).into()),
+    }
 }
 
 /// A promise of a future whose error JavaScript made, or may get as it is.

@@ -115,6 +115,46 @@ for (const form of ["object", "text", "bytes"]) {
   });
 }
 
+test("lists and queries are called back before the device is asked to write the change", { timeout: 60_000 }, async (t) => {
+  const { page } = await setUp(t);
+  await page.evaluate(installBackend, "bytes");
+  const seen = await page.evaluate(async (schema) => {
+    const { backend, page: e2e } = window;
+    backend.listened.push([]);
+    await backend.put({ id: "one", topic: "red", text: "first" });
+    backend.listened.pop();
+    const session = await e2e.start("main", { org: "o", schema, server: backend.adapter, key: new Uint8Array(32) });
+    await e2e.loaded("main", "Note", {});
+    await e2e.whenStatus("main", ({ phase }) => phase === "live");
+    let log = [];
+    const { put } = IDBObjectStore.prototype;
+    IDBObjectStore.prototype.put = function (...record) {
+      log.push("put");
+      return put.apply(this, record);
+    };
+    session.live("Note", {}, (docs) => log.push(`list of ${docs.length}`));
+    session.query("Note").orderBy("key").limit(9).live((docs) => log.push(`query of ${docs.length}`));
+    /** The first entries of the log, without repeated ones, from a change until it is on the device. */
+    const after = async (change) => {
+      await session.flush();
+      log = [];
+      await change();
+      await session.flush();
+      return [...new Set(log)].slice(0, 3);
+    };
+    // The first change of each kind makes the index of the query.
+    const pushes = [];
+    for (const id of ["two", "three"]) pushes.push(await after(() => backend.push({ id, topic: "red", text: "pushed" })));
+    const written = await after(() => session.put("Note", { id: "four", topic: "red", text: "written" }).saved);
+    await session.close();
+    return { pushed: pushes[1], written };
+  }, schema);
+  assert.deepEqual(new Set(seen.pushed.slice(0, 2)), new Set(["list of 3", "query of 3"]));
+  assert.equal(seen.pushed[2], "put");
+  assert.deepEqual(new Set(seen.written.slice(0, 2)), new Set(["list of 4", "query of 4"]));
+  assert.equal(seen.written[2], "put");
+});
+
 test("what an adapter does amiss has a name, and passes", { timeout: 60_000 }, async (t) => {
   const { page } = await setUp(t);
   await page.evaluate(installBackend, "object");
