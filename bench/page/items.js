@@ -95,13 +95,13 @@ export function itemsOf(system) {
       return { ten: median(times.slice(1)), ...figures };
     },
 
-    /** The note ends: the time until no item is listed and that is durable, with the deletions. */
+    /** The note ends: the time until no item is listed and that is durable, with the bytes and the deletions. */
     async end() {
       const ended = await until((documents) => documents.length === 0, () => system.endItems(NOTE));
       const left = await system.list(NOTE);
       expect(left.length, 0, "items that are left");
-      const { deletes } = writes.counted();
-      return { end: ended, endDeletes: deletes, ...(system.heard ? { endReply: system.heard.bytes } : {}) };
+      const { bytes, deletes } = writes.counted();
+      return { end: ended, endBytes: bytes, endDeletes: deletes, ...(system.heard ? { endReply: system.heard.bytes } : {}) };
     },
   };
 }

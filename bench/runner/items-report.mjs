@@ -23,6 +23,7 @@ const TIMES = [
   { key: "ten", name: "ten changed, ms" },
   { key: "tenRecords", name: "records" },
   { key: "end", name: "all ended, ms" },
+  { key: "endBytes", name: "bytes written" },
   { key: "endDeletes", name: "deletions" },
 ];
 
