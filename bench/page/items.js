@@ -15,11 +15,13 @@ class Writes {
   #deletes = 0;
   #waiting = () => {};
 
-  constructor() {
+  /** Records of the table `beats` are not noted: they are written every two seconds, whatever happens. */
+  constructor(beats) {
     const writes = this;
     const { put, delete: remove } = IDBObjectStore.prototype;
     IDBObjectStore.prototype.put = function (value, ...key) {
-      writes.#puts.push({ table: `${this.transaction.db.name.endsWith("-mark") ? "beside." : ""}${this.name}`, value });
+      const table = `${this.transaction.db.name.endsWith("-mark") ? "beside." : ""}${this.name}`;
+      if (table !== beats) writes.#puts.push({ table, value });
       writes.#waiting();
       return put.call(this, value, ...key);
     };
@@ -54,7 +56,7 @@ class Writes {
 
 /** The functions of the page that measure items of a system. */
 export function itemsOf(system) {
-  const writes = new Writes();
+  const writes = new Writes(system.beatTable);
   const heard = new Heard();
 
   /** Milliseconds of a change until the list shows it and it is durable. If a server made it, from its last message on. */

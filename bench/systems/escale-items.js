@@ -39,6 +39,8 @@ class System {
   heard;
   /** The table of the backup database in which the high-water mark is. */
   markTable = "beside.m";
+  /** The table in which the leader tells other tabs that it is alive. */
+  beatTable = "i";
   #messages;
 
   async load() {
