@@ -15,7 +15,7 @@ class Writes {
   #deletes = 0;
   #waiting = () => {};
 
-  /** Records of the table `beats` are not noted: they are written every two seconds, whatever happens. */
+  /** Records of the table `beats` are not noted: they are written every two seconds, even if nothing changes. */
   constructor(beats) {
     const writes = this;
     const { put, delete: remove } = IDBObjectStore.prototype;
