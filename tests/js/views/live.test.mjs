@@ -173,7 +173,8 @@ test("subscriptions outlive their callbacks, and end by unsubscribe", async () =
   assert.equal(core.called("list"), 0, "nobody looks: nothing is read");
   session.live("Package", match, callback);
   assert.deepEqual(names((await calls(1))[0]), ["a"]);
-  assert.equal(core.called("subscribe"), 1);
+  // Another tab or the server may have ended it meanwhile: each call says again that it is wanted.
+  assert.equal(core.called("subscribe"), 2);
   const collection = session.collection("Package", match);
   session.unsubscribe("Package", match);
   await settled();

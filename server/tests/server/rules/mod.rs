@@ -5,6 +5,7 @@ mod r12_lasting;
 mod r12_order;
 mod r16_items;
 mod r17_floor;
+mod r17_lives;
 mod r18_groups;
 mod r20_numbers;
 mod r21_exact;
