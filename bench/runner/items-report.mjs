@@ -28,7 +28,7 @@ const TIMES = [
 ];
 
 const tableOf = (columns, rows) => [`| | ${columns.join(" | ")} |`, `|---|${columns.map(() => "---").join("|")}|`, ...rows].join("\n");
-const whole = (value) => (Math.abs(value) < 100 ? short(value) : Math.round(value).toLocaleString("en"));
+const whole = (value) => (Number.isInteger(value) || Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en") : short(value));
 
 /** Escale's figures with their goals, the ratios of each system, and its medians. */
 export function itemsText(report) {
