@@ -19,9 +19,10 @@ export class Skip extends Error {}
  * - `hint`: the usual cause of a failure.
  * - `needs`: the options without which it cannot run.
  * - `parts`: the parts of the schema language that it is about, which a server may lack.
+ * - `limitMs`: its end, if it needs longer than others on a busy machine.
  * - `isSlow`: it waits for seconds; `isAlone`: nothing else may run meanwhile, because it stops the server.
  */
 export function check(id, facts, run) {
-  const { at, says, hint, rule, needs = [], parts = [], isSlow = false, isAlone = false } = facts;
-  return Object.freeze({ id, at, says, hint, rule, needs, parts, isSlow, isAlone, run });
+  const { at, says, hint, rule, needs = [], parts = [], limitMs, isSlow = false, isAlone = false } = facts;
+  return Object.freeze({ id, at, says, hint, rule, needs, parts, limitMs, isSlow, isAlone, run });
 }

@@ -22,9 +22,10 @@ function whySkipped(check, options) {
 const hash = (text) => [...text].reduce((sum, letter) => (Math.imul(sum, 31) + letter.charCodeAt(0)) >>> 0, 7);
 
 function within(promise, check) {
+  const { limitMs = LIMIT_MS } = check;
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Failure(`an end of the check within ${LIMIT_MS / 1000} s`)), check.limitMs ?? LIMIT_MS);
+    timer = setTimeout(() => reject(new Failure(`an end of the check within ${limitMs / 1000} s`)), limitMs);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

@@ -308,6 +308,7 @@ export const items = [
     says: "A parent has at most 100,000 items (`too_large`), and no `maxLife`.",
     hint: "Keep the number of living items with the tree; the end of the parent makes it 0.",
     parts,
+    limitMs: 600_000,
     isSlow: true,
   }, async (kit) => {
     const session = kit.session();
