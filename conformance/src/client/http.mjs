@@ -4,9 +4,12 @@ import https from "node:https";
 
 const AGENTS = new Map();
 
+/** Servers close connections that are idle for some seconds. A request that is sent at that moment has no answer. */
+const IDLE_MS = 2000;
+
 function agentOf(protocol) {
   const { Agent } = protocol === "https:" ? https : http;
-  if (!AGENTS.has(protocol)) AGENTS.set(protocol, new Agent({ keepAlive: true, maxSockets: 64 }));
+  if (!AGENTS.has(protocol)) AGENTS.set(protocol, new Agent({ keepAlive: true, maxSockets: 64, timeout: IDLE_MS }));
   return AGENTS.get(protocol);
 }
 
