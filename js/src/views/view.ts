@@ -95,6 +95,11 @@ export class View {
     return this.#ready;
   }
 
+  /** Whether a complete load had finished, and nothing changed since the documents were read. */
+  get isCurrent(): boolean {
+    return this.#ready && !this.#dirty;
+  }
+
   /** Whether the documents were one state of the server when they were read. */
   get whole(): boolean {
     return this.#whole;

@@ -263,7 +263,7 @@ export class Views {
     if (!known) this.#checkRoom(def);
     // A holder has subscribed already. A known one may have ended: in another tab, by the server, by the scope.
     const rest = this.#leases.atRest(def);
-    if (known || rest === 0) this.#core.subscribe(def, rest);
+    if (known ? !known.view.isCurrent : rest === 0) this.#core.subscribe(def, rest);
     if (known) return known;
     const key = this.#classes[className]?.key ?? [];
     const context = { core: this.#core, documents: this.#documents, onError: this.#onError };

@@ -70,7 +70,7 @@ struct Copy {
 }
 
 impl Copy {
-    /// Writes to the server, and returns what changes here: the server must agree whether the write is possible.
+    /// Writes to the server and to this copy. Both must agree whether the write is possible.
     fn write(&mut self, w: &mut Writing<'_>, write: &Write, edition: i64) -> escale::Result<()> {
         let with = |map: BTreeMap<String, Value>| {
             map.into_iter().chain([("edition".to_owned(), edition.into())]).collect::<BTreeMap<_, _>>()
