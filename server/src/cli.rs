@@ -113,6 +113,9 @@ struct ServeArgs {
     /// Seconds over which sockets are then closed (20 with --admin). A second SIGTERM ends it at once.
     #[arg(long, value_name = "S")]
     drain: Option<u64>,
+    /// Sockets open at once. Allow the process as many files, and 2,048 more for other connections.
+    #[arg(long, value_name = "N", default_value_t = 12_000)]
+    sockets: usize,
     /// Whether replies of 1 KiB or more are compressed for callers that accept it. The lengths of compressed replies tell
     /// more to who sees the network (docs/security.md).
     #[arg(long, value_enum, default_value = "on")]
@@ -217,6 +220,7 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     options.tokens = tokens;
     options.origins = Origins::new(&args.origin)?;
     options.proxies = Proxies::new(&args.trusted_proxy)?;
+    options.sockets_max.1 = args.sockets.min(1_000_000);
     options.compresses = args.compress == Switch::On;
     // Without a load balancer that asks, waiting helps nobody.
     let seconds = |given: Option<u64>, with_admin| {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use escale::{Code, Error, Result};
@@ -87,14 +87,15 @@ impl Tokens {
 
     /// Admits the bearer of `token` to `org` at `now_ms`, or not. Errors: `unauthorized`, `forbidden`.
     pub fn admit(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Guest> {
-        let Some(path) = &self.file else {
-            let caller = Caller { account: String::new(), may_write: true };
-            return Ok(Guest { account: None, caller });
-        };
-        let Some(token) = token else {
-            return Err(Error::new(Code::Unauthorized, "a bearer token is required"));
-        };
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        self.refresh();
+        self.admit_again(token, org, now_ms)
+    }
+
+    /// Reads the file again if it has changed. It is for one caller in each moment, and not for each of thousands of
+    /// sockets.
+    pub(super) fn refresh(&self) {
+        let Some(path) = &self.file else { return };
+        let mut table = self.lock();
         let stamp = stamp_of(path);
         if stamp != table.stamp || !table.is_settled {
             match read(path) {
@@ -106,6 +107,18 @@ impl Tokens {
                 }
             }
         }
+    }
+
+    /// Like [`Tokens::admit`], by the tokens as they were when the file was last looked at.
+    pub(super) fn admit_again(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Guest> {
+        if self.file.is_none() {
+            let caller = Caller { account: String::new(), may_write: true };
+            return Ok(Guest { account: None, caller });
+        }
+        let Some(token) = token else {
+            return Err(Error::new(Code::Unauthorized, "a bearer token is required"));
+        };
+        let table = self.lock();
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let access = table.by_digest.get(&digest);
         match access.filter(|access| access.until.is_none_or(|until| now_ms < until)) {
@@ -116,6 +129,10 @@ impl Tokens {
             }),
             Some(_) => Err(Error::new(Code::Forbidden, "the token does not open this org")),
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TokenTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -29,6 +29,8 @@ impl Follower {
 
     /// Passes on the commits since the last call.
     fn look(&mut self) -> Result<()> {
+        // A token that was withdrawn before a commit brings no hint of it.
+        self.server.tokens.refresh();
         let (engine, hub) = (&self.server.engine, &self.server.hub);
         let mut pass_on = |row: FeedRow| {
             pass_on(hub, &row);

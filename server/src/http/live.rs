@@ -17,6 +17,10 @@ use super::state::{Peer, Server, stopped};
 /// Bytes of a message or frame: enough for 1,000 defs with the longest names.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes that a socket reads at once. It keeps room for them as long as it is open, and most sockets send one small
+/// message.
+pub(super) const READ_BYTES: usize = 8 << 10;
+
 /// Messages that a session may send within [`MESSAGES_EVERY`]. It sends one for each change of its
 /// subscriptions.
 const MESSAGES_MAX: u32 = 100;
@@ -175,7 +179,8 @@ impl Live {
                     if message.token.is_some() {
                         self.token.clone_from(&message.token);
                     }
-                    self.check_token()?;
+                    // Its token may be newer than the last look at the file.
+                    self.server.admit(self.token.as_deref(), &self.org)?;
                     self.register(&mut seat, message).await?;
                 }
             }
@@ -184,7 +189,7 @@ impl Live {
 
     /// Closes the socket if its token was withdrawn or has expired, before anything more is sent.
     fn check_token(&self) -> Result<(), Closing> {
-        Ok(self.server.admit(self.token.as_deref(), &self.org).map(drop)?)
+        Ok(self.server.admit_again(self.token.as_deref(), &self.org).map(drop)?)
     }
 
     /// Subscribes to the defs of the message, and confirms. Every change after the confirmation is hinted.

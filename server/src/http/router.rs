@@ -99,6 +99,7 @@ async fn get_live(
     };
     let token = bearer(text(&headers, &header::AUTHORIZATION)).map(str::to_owned);
     upgrade
+        .read_buffer_size(live::READ_BYTES)
         .max_message_size(live::MESSAGE_BYTES_MAX)
         .max_frame_size(live::MESSAGE_BYTES_MAX)
         .on_upgrade(move |socket| live::serve(server, org, (peer, connection), token, socket))

@@ -1,11 +1,12 @@
 //! One instance on the network, from its start to its end.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use escale::{Code, Error, Result};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -27,6 +28,10 @@ const CHECK_EVERY: Duration = Duration::from_secs(60);
 
 /// How often old tombstones are purged.
 const PURGE_EVERY: Duration = Duration::from_secs(3_600);
+
+/// Connections that the system holds until they are accepted: after a restart, all sessions come back together. The
+/// system may allow fewer.
+const BACKLOG: u32 = 4_096;
 
 /// How long connections may take to end when the server stops.
 const STOP_MAX: Duration = Duration::from_secs(5);
@@ -96,7 +101,7 @@ impl ServeOptions {
             token_every: Duration::from_secs(2),
             connections_max: 2_048,
             requests_max: (32, 128),
-            sockets_max: (128, 8_192),
+            sockets_max: (128, 12_000),
         }
     }
 }
@@ -171,9 +176,26 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
 
 async fn bind(option: &str, address: &str) -> Result<(TcpListener, SocketAddr)> {
     let bad = |e: std::io::Error| Error::new(Code::BadOption, format!("{option} {address}: {e}"));
-    let listener = TcpListener::bind(address).await.map_err(bad)?;
+    let mut found = lookup_host(address).await.map_err(bad)?.peekable();
+    let listener = loop {
+        let Some(at) = found.next() else { return Err(bad(io::ErrorKind::AddrNotAvailable.into())) };
+        match listen(at) {
+            Ok(listener) => break listener,
+            Err(error) if found.peek().is_none() => return Err(bad(error)),
+            Err(_) => {}
+        }
+    };
     let address = listener.local_addr().map_err(bad)?;
     Ok((listener, address))
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As `TcpListener::bind` does: otherwise an instance could not follow another one on its port at once.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 impl Running {
