@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use escale::codec::{Format, SyncReply, decode};
 
@@ -25,9 +26,15 @@ impl Outside {
 
     /// The same for another database. The schema is in that folder.
     pub fn start_on(folder: &Path, data: &str, args: &[&str]) -> Self {
+        Self::start_at(folder, data, "127.0.0.1:0", args)
+    }
+
+    /// The same at an address, as after a restart.
+    pub fn start_at(folder: &Path, data: &str, listen: &str, args: &[&str]) -> Self {
         std::fs::write(folder.join("schema.json"), SCHEMA).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_escale-server"));
-        command.args(["serve", "--schema", "schema.json", "--data", data, "--listen", "127.0.0.1:0"]);
+        let built = std::env::var("CROWD_SERVER").ok();
+        let mut command = Command::new(built.as_deref().unwrap_or(env!("CARGO_BIN_EXE_escale-server")));
+        command.args(["serve", "--schema", "schema.json", "--data", data, "--listen", listen]);
         command.args(args).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
@@ -39,6 +46,15 @@ impl Outside {
     /// SIGKILL.
     pub fn kill(mut self) {
         self.end();
+    }
+
+    /// The time that it has worked, over all cores; none if the system has no such file.
+    pub fn worked(&self) -> Option<Duration> {
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        // The name of the program may hold spaces. Behind it, the 12th and 13th words count hundredths of a second.
+        let words: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks: u64 = words.get(11..13)?.iter().map(|word| word.parse::<u64>().unwrap_or(0)).sum();
+        Some(Duration::from_millis(ticks * 10))
     }
 
     fn end(&mut self) {
