@@ -116,6 +116,9 @@ struct ServeArgs {
     /// Sockets open at once. Allow the process as many files, and 2,048 more for other connections.
     #[arg(long, value_name = "N", default_value_t = 12_000)]
     sockets: usize,
+    /// Pulls that hints and confirmations may cause in a second. Further ones wait, in a random order.
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pulls: u64,
     /// Whether replies of 1 KiB or more are compressed for callers that accept it. The lengths of compressed replies tell
     /// more to who sees the network (docs/security.md).
     #[arg(long, value_enum, default_value = "on")]
@@ -221,6 +224,7 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     options.origins = Origins::new(&args.origin)?;
     options.proxies = Proxies::new(&args.trusted_proxy)?;
     options.sockets_max.1 = args.sockets.min(1_000_000);
+    options.pulls = args.pulls.min(1_000_000);
     options.compresses = args.compress == Switch::On;
     // Without a load balancer that asks, waiting helps nobody.
     let seconds = |given: Option<u64>, with_admin| {

@@ -1,24 +1,34 @@
-//! The subscriptions of all sockets: brings hints from the feed to the sockets.
+//! The subscriptions of all sockets: brings hints from the feed to the sockets, at the pace that the instance can bear
+//! (R42).
 //!
 //! For each socket, one version per def is queued, the highest. So a slow reader costs no more memory than
 //! its subscriptions, regardless of how much changes.
 
+mod pace;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use escale::model::{Def, Version};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use self::pace::{Lane, Pace};
+use super::state::stopped;
 
 /// All sockets of a server, by org and def.
-#[derive(Default)]
 pub(super) struct Hub {
     inner: Mutex<Inner>,
+    began: Instant,
+    /// Somebody waits for a turn.
+    waits: Notify,
 }
 
-#[derive(Default)]
 struct Inner {
     last: u64,
     orgs: HashMap<String, Org>,
+    pace: Pace,
 }
 
 #[derive(Default)]
@@ -29,8 +39,18 @@ struct Org {
 
 #[derive(Default)]
 struct Waiting {
-    hints: Mutex<BTreeMap<Def, Version>>,
+    held: Mutex<Held>,
     notify: Notify,
+}
+
+/// The messages that a socket waits for.
+#[derive(Default)]
+struct Held {
+    hints: BTreeMap<Def, Version>,
+    /// Whether the first subscriptions are not confirmed yet.
+    is_new: bool,
+    /// Whether it may have them now.
+    has_turn: bool,
 }
 
 /// A socket's place in the hub; it leaves when dropped.
@@ -42,17 +62,33 @@ pub(super) struct Seat {
     waiting: Arc<Waiting>,
 }
 
+/// The messages of a socket's turn.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Its first subscriptions may be confirmed. The session then pulls all of them.
+    Live,
+    /// These defs changed at these versions.
+    Hints(Vec<(Def, Version)>),
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hub {
+    /// A hub that makes sessions pull so many times a second. `seed` chooses the order among those who wait.
+    pub(super) fn new(pulls: u64, seed: u64) -> Self {
+        let inner = Inner { last: 0, orgs: HashMap::new(), pace: Pace::new(pulls, seed) };
+        Hub { inner: Mutex::new(inner), began: Instant::now(), waits: Notify::new() }
+    }
+
     /// A place in an org, without subscriptions yet.
     pub(super) fn join(self: &Arc<Self>, org: &str) -> Seat {
         let mut inner = lock(&self.inner);
         inner.last += 1;
         let number = inner.last;
         let waiting = Arc::new(Waiting::default());
+        lock(&waiting.held).is_new = true;
         inner.orgs.entry(org.to_owned()).or_default().seats.insert(number, Arc::clone(&waiting));
         Seat { hub: Arc::clone(self), org: org.to_owned(), number, defs: HashSet::new(), waiting }
     }
@@ -64,13 +100,11 @@ impl Hub {
 
     /// A def of an org changed at that version.
     pub(super) fn hint(&self, org: &str, def: &Def, v: Version) {
-        let inner = lock(&self.inner);
-        let Some(org) = inner.orgs.get(org) else { return };
-        for number in org.listeners.get(def).into_iter().flatten() {
-            if let Some(waiting) = org.seats.get(number) {
-                waiting.hint(def, v);
-            }
-        }
+        let mut inner = lock(&self.inner);
+        let Inner { orgs, pace, .. } = &mut *inner;
+        let Some(found) = orgs.get(org) else { return };
+        found.hint(def, v, |numbers| pace.add(org, &Lane::Def(def.clone()), numbers));
+        self.give(&mut inner);
     }
 
     /// The orgs with sockets.
@@ -80,53 +114,156 @@ impl Hub {
 
     /// Anything may have changed in an org up to that version: its sessions pull everything.
     pub(super) fn hint_all(&self, org: &str, v: Version) {
-        let inner = lock(&self.inner);
-        let Some(org) = inner.orgs.get(org) else { return };
-        for (def, numbers) in &org.listeners {
-            for waiting in numbers.iter().filter_map(|number| org.seats.get(number)) {
-                waiting.hint(def, v);
+        let mut inner = lock(&self.inner);
+        let Inner { orgs, pace, .. } = &mut *inner;
+        let Some(found) = orgs.get(org) else { return };
+        for def in found.listeners.keys() {
+            found.hint(def, v, |numbers| pace.add(org, &Lane::Def(def.clone()), numbers));
+        }
+        self.give(&mut inner);
+    }
+
+    /// How many wait for a turn, once for each def.
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.inner).pace.waiting()
+    }
+
+    /// Gives the turns that are due, until the server stops.
+    pub(super) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        loop {
+            let next_ms = {
+                let mut inner = lock(&self.inner);
+                self.give(&mut inner);
+                inner.pace.next_ms()
+            };
+            let due = async {
+                match next_ms {
+                    Some(ms) => tokio::time::sleep_until(self.began + Duration::from_millis(ms)).await,
+                    None => self.waits.notified().await,
+                }
+            };
+            tokio::select! {
+                () = due => {}
+                () = stopped(&mut stop) => return,
             }
+        }
+    }
+
+    fn give(&self, inner: &mut Inner) {
+        self.give_at(inner, u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
+    }
+
+    fn give_at(&self, inner: &mut Inner, now_ms: u64) {
+        let Inner { orgs, pace, .. } = inner;
+        pace.give(now_ms, |org, number, lane| {
+            orgs.get(org)
+                .and_then(|org| org.seats.get(&number))
+                .is_some_and(|waiting| waiting.take_turn(lane))
+        });
+        if pace.waiting() > 0 {
+            self.waits.notify_one();
         }
     }
 }
 
 impl Waiting {
-    fn hint(&self, def: &Def, v: Version) {
-        let mut hints = lock(&self.hints);
-        let held = hints.entry(def.clone()).or_insert(v);
-        *held = v.max(*held);
-        self.notify.notify_one();
+    /// Holds a hint. Returns whether it is the first one of its def.
+    fn hint(&self, def: &Def, v: Version) -> bool {
+        let mut held = lock(&self.held);
+        // The session pulls all its defs after the confirmation.
+        if held.is_new {
+            return false;
+        }
+        let known = held.hints.insert(def.clone(), v);
+        if let Some(known) = known.filter(|known| *known > v) {
+            held.hints.insert(def.clone(), known);
+        }
+        known.is_none()
+    }
+
+    /// Takes a turn, if there is still something to send. All hints that it holds go with it.
+    fn take_turn(&self, lane: &Lane) -> bool {
+        let mut held = lock(&self.held);
+        let is_wanted = match lane {
+            Lane::Live => held.is_new,
+            Lane::Def(def) => held.hints.contains_key(def),
+        };
+        // It has a turn already, and has not taken it.
+        let is_taken = is_wanted && !held.has_turn;
+        held.has_turn |= is_taken;
+        drop(held);
+        if is_taken {
+            self.notify.notify_one();
+        }
+        is_taken
     }
 }
 
 impl Seat {
-    /// Replaces the subscriptions by these defs.
+    /// Replaces the subscriptions by these defs. The first time, the confirmation waits for its turn.
     pub(super) fn listen(&mut self, defs: HashSet<Def>) {
         let mut inner = lock(&self.hub.inner);
-        if let Some(org) = inner.orgs.get_mut(&self.org) {
+        let Inner { orgs, pace, .. } = &mut *inner;
+        if let Some(org) = orgs.get_mut(&self.org) {
             org.forget(self.number, self.defs.difference(&defs));
             for def in &defs {
                 org.listeners.entry(def.clone()).or_default().insert(self.number);
             }
         }
+        let mut held = lock(&self.waiting.held);
+        held.hints.retain(|def, _| defs.contains(def));
+        let is_new = held.is_new;
+        drop(held);
+        if is_new {
+            pace.add(&self.org, &Lane::Live, std::iter::once(self.number));
+            self.hub.give(&mut inner);
+        }
         drop(inner);
-        lock(&self.waiting.hints).retain(|def, _| defs.contains(def));
         self.defs = defs;
     }
 
-    /// Waits until there are hints, and takes them.
-    pub(super) async fn hints(&self) -> Vec<(Def, Version)> {
+    /// Whether the first subscriptions are not confirmed yet.
+    pub(super) fn is_new(&self) -> bool {
+        lock(&self.waiting.held).is_new
+    }
+
+    /// Waits for a turn, and takes it. Cancelling the call loses nothing.
+    pub(super) async fn turn(&self) -> Turn {
         loop {
-            let hints = std::mem::take(&mut *lock(&self.waiting.hints));
-            if !hints.is_empty() {
-                return hints.into_iter().collect();
+            if let Some(turn) = self.waiting.turn() {
+                return turn;
             }
             self.waiting.notify.notified().await;
         }
     }
 }
 
+impl Waiting {
+    fn turn(&self) -> Option<Turn> {
+        let mut held = lock(&self.held);
+        if !std::mem::take(&mut held.has_turn) {
+            return None;
+        }
+        if std::mem::take(&mut held.is_new) {
+            return Some(Turn::Live);
+        }
+        let hints = std::mem::take(&mut held.hints);
+        // The subscriptions may have changed since the turn was given.
+        (!hints.is_empty()).then(|| Turn::Hints(hints.into_iter().collect()))
+    }
+}
+
 impl Org {
+    /// Holds a hint for each listener of a def. `wait` gets those that have none of this def yet.
+    fn hint(&self, def: &Def, v: Version, wait: impl FnOnce(&mut dyn Iterator<Item = u64>)) {
+        let Some(numbers) = self.listeners.get(def) else { return };
+        let mut new = numbers
+            .iter()
+            .copied()
+            .filter(|number| self.seats.get(number).is_some_and(|waiting| waiting.hint(def, v)));
+        wait(&mut new);
+    }
+
     fn forget<'d>(&mut self, number: u64, defs: impl Iterator<Item = &'d Def>) {
         for def in defs {
             if let Some(numbers) = self.listeners.get_mut(def) {
@@ -154,28 +291,4 @@ impl Drop for Seat {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn orgs_are_kept_apart_and_hints_are_merged() {
-        let hub = Arc::new(Hub::default());
-        let def: Def = "A".parse().unwrap();
-        let mut here = hub.join("o");
-        let mut there = hub.join("p");
-        here.listen([def.clone()].into());
-        there.listen([def.clone()].into());
-        hub.hint("o", &def, 7);
-        hub.hint("o", &def, 5);
-        hub.hint("o", &"B".parse().unwrap(), 9);
-        assert_eq!(std::mem::take(&mut *lock(&here.waiting.hints)), BTreeMap::from([(def.clone(), 7)]));
-        assert!(lock(&there.waiting.hints).is_empty());
-        hub.hint("o", &def, 8);
-        here.listen(HashSet::new());
-        assert!(lock(&here.waiting.hints).is_empty(), "what is no longer listened to is forgotten");
-        hub.hint("o", &def, 9);
-        assert!(lock(&here.waiting.hints).is_empty());
-        drop((here, there));
-        assert!(lock(&hub.inner).orgs.is_empty());
-    }
-}
+mod tests;

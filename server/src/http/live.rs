@@ -11,7 +11,7 @@ use escale::{Code, Error};
 use tokio::time::{Instant, timeout};
 
 use super::connections::Connection;
-use super::hub::Seat;
+use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
 
 /// Bytes of a message or frame: enough for 1,000 defs with the longest names.
@@ -25,6 +25,9 @@ pub(super) const READ_BYTES: usize = 8 << 10;
 /// subscriptions.
 const MESSAGES_MAX: u32 = 100;
 const MESSAGES_EVERY: Duration = Duration::from_secs(10);
+
+/// Confirmations that a socket may wait for. A session that says more keeps the latest ones.
+const UNCONFIRMED_MAX: usize = 4;
 
 /// Close codes: first those of the protocol, then those registered for WebSocket (RFC 6455).
 const CLOSE_TOKEN: u16 = 4401;
@@ -70,6 +73,8 @@ struct Live {
     socket: WebSocket,
     format: Format,
     messages: (Instant, u32),
+    /// Confirmations that wait for the first turn of the socket.
+    unconfirmed: Vec<ServerFrame>,
 }
 
 /// Serves a socket until either side closes it. `token` is from the header of the upgrade, if it has one.
@@ -82,7 +87,8 @@ pub(super) async fn serve(
 ) {
     let _open = Arc::clone(&server.open).read_owned().await;
     let messages = (Instant::now(), 0);
-    let mut live = Live { server, org, token, socket, format: Format::Json, messages };
+    let (format, unconfirmed) = (Format::Json, Vec::new());
+    let mut live = Live { server, org, token, socket, format, messages, unconfirmed };
     let closing = match live.run(peer, connection).await {
         // The other side closed it, or has disappeared.
         Ok(()) => return,
@@ -160,10 +166,17 @@ impl Live {
         let mut closes_at = None;
         loop {
             tokio::select! {
-                hints = seat.hints() => {
+                turn = seat.turn() => {
                     self.check_token()?;
-                    self.server.metrics.hints.inc_by(hints.len() as u64);
-                    self.send(&ServerFrame::Hints(hints)).await?;
+                    match turn {
+                        Turn::Live => for frame in std::mem::take(&mut self.unconfirmed) {
+                            self.send(&frame).await?;
+                        },
+                        Turn::Hints(hints) => {
+                            self.server.metrics.hints.inc_by(hints.len() as u64);
+                            self.send(&ServerFrame::Hints(hints)).await?;
+                        }
+                    }
                 }
                 _ = look.tick() => self.check_token()?,
                 _ = alive.tick() => self.send(&ServerFrame::Alive).await?,
@@ -192,7 +205,8 @@ impl Live {
         Ok(self.server.admit_again(self.token.as_deref(), &self.org).map(drop)?)
     }
 
-    /// Subscribes to the defs of the message, and confirms. Every change after the confirmation is hinted.
+    /// Subscribes to the defs of the message, and confirms. Every change after the confirmation is hinted. The first
+    /// confirmation waits for its turn: after a restart all sessions come back together, and pull at their confirmation.
     async fn register(&mut self, seat: &mut Seat, message: LiveRequest) -> Result<(), Closing> {
         let mut live = Vec::new();
         let mut refused = Vec::new();
@@ -203,7 +217,15 @@ impl Live {
             }
         }
         seat.listen(live.iter().cloned().collect::<HashSet<_>>());
-        self.send(&ServerFrame::Live { live, refused }).await
+        let confirmation = ServerFrame::Live { live, refused };
+        if seat.is_new() {
+            if self.unconfirmed.len() == UNCONFIRMED_MAX {
+                self.unconfirmed.remove(0);
+            }
+            self.unconfirmed.push(confirmation);
+            return Ok(());
+        }
+        self.send(&confirmation).await
     }
 
     /// The next message; none once the other side has closed. Cancelling the call loses nothing.

@@ -77,6 +77,8 @@ pub struct ServeOptions {
     pub requests_max: (usize, usize),
     /// Sockets open at once, counted in the same way.
     pub sockets_max: (usize, usize),
+    /// Pulls that hints and confirmations may cause in a second (R42).
+    pub pulls: u64,
 }
 
 impl ServeOptions {
@@ -102,6 +104,7 @@ impl ServeOptions {
             connections_max: 2_048,
             requests_max: (32, 128),
             sockets_max: (128, 12_000),
+            pulls: 400,
         }
     }
 }
@@ -124,7 +127,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         Some(admin) => Some(bind("--admin", admin).await?),
         None => None,
     };
-    let hub = Arc::new(Hub::default());
+    let hub = Arc::new(Hub::new(options.pulls, u64::from_le_bytes(random()?)));
     let server = Arc::new(Server {
         engine: Arc::clone(&options.engine),
         tokens: options.tokens,
@@ -155,8 +158,9 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
             committed.notify_one();
         }
     });
-    let follower = Follower::new(Arc::clone(&server))?;
     let mut tasks = JoinSet::new();
+    tasks.spawn(hub.run(server.stop.subscribe()));
+    let follower = Follower::new(Arc::clone(&server))?;
     tasks.spawn(follower.run(committed, server.stop.subscribe()));
     tasks.spawn(purge(Arc::clone(&server), server.stop.subscribe()));
     tasks.spawn(check(Arc::clone(&server), server.stop.subscribe()));
@@ -187,6 +191,12 @@ async fn bind(option: &str, address: &str) -> Result<(TcpListener, SocketAddr)> 
     };
     let address = listener.local_addr().map_err(bad)?;
     Ok((listener, address))
+}
+
+fn random() -> Result<[u8; 8]> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
+    Ok(bytes)
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

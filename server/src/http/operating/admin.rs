@@ -36,5 +36,6 @@ async fn ready(State(server): State<Arc<Server>>) -> impl IntoResponse {
 }
 
 async fn metrics(State(server): State<Arc<Server>>) -> impl IntoResponse {
+    server.metrics.waiting.set(i64::try_from(server.hub.waiting()).unwrap_or(i64::MAX));
     ([(header::CONTENT_TYPE, OPEN_METRICS)], server.metrics.text())
 }

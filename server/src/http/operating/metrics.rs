@@ -44,6 +44,8 @@ pub(in crate::http) struct Metrics {
     pub sockets: Gauge,
     /// Hints that were sent, one for each def and socket.
     pub hints: Counter,
+    /// Hints and confirmations that wait for their turn (R42).
+    pub waiting: Gauge,
     /// Commits of this instance.
     pub commits: Counter,
     /// Looks at the feed that failed.
@@ -65,6 +67,7 @@ impl Metrics {
             operations: Family::default(),
             sockets: Gauge::default(),
             hints: Counter::default(),
+            waiting: Gauge::default(),
             commits: Counter::default(),
             feed_failures: Counter::default(),
             feed_resets: Counter::default(),
@@ -85,6 +88,11 @@ impl Metrics {
         );
         registry.register("sockets", "Open sockets", metrics.sockets.clone());
         registry.register("hints", "Hints sent, one for each def and socket", metrics.hints.clone());
+        registry.register(
+            "hints_waiting",
+            "Hints and confirmations that wait for their turn",
+            metrics.waiting.clone(),
+        );
         registry.register("commits", "Commits of this instance", metrics.commits.clone());
         registry.register("feed_failures", "Looks at the feed that failed", metrics.feed_failures.clone());
         registry.register(

@@ -228,7 +228,7 @@ async fn play(sessions: usize, is_long: bool) {
         crowd.quiet().await;
         idle = worked
             .zip(crowd.server().worked())
-            .map(|(a, b)| (b - a).as_secs_f64() / before.elapsed().as_secs_f64());
+            .map(|(a, b)| b.saturating_sub(a).as_secs_f64() / before.elapsed().as_secs_f64());
     }
     let full = crowd.server().memory("VmRSS");
     let each = empty.zip(full).map_or(0, |(a, b)| b.saturating_sub(a) / sessions as u64);

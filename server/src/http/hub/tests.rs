@@ -1,0 +1,179 @@
+//! The hub: orgs are kept apart, hints are merged, and nobody misses one.
+
+use std::collections::BTreeMap;
+
+use escale_testkit::seeds;
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn orgs_are_kept_apart_and_hints_are_merged() {
+    let hub = Arc::new(Hub::new(400, 1));
+    let def: Def = "A".parse().unwrap();
+    let mut here = hub.join("o");
+    let mut there = hub.join("p");
+    here.listen([def.clone()].into());
+    there.listen([def.clone()].into());
+    hub.hint("o", &def, 6);
+    assert_eq!([&here, &there].map(|seat| seat.waiting.turn()), [Some(Turn::Live), Some(Turn::Live)]);
+    hub.hint("o", &def, 7);
+    hub.hint("o", &def, 5);
+    hub.hint("o", &"B".parse().unwrap(), 9);
+    assert_eq!(here.waiting.turn(), Some(Turn::Hints(vec![(def.clone(), 7)])));
+    assert_eq!(there.waiting.turn(), None);
+    hub.hint("o", &def, 8);
+    here.listen(HashSet::new());
+    assert_eq!(here.waiting.turn(), None, "a def that nobody listens to any more is forgotten");
+    hub.hint("o", &def, 9);
+    assert_eq!(here.waiting.turn(), None);
+    drop((here, there));
+    assert!(lock(&hub.inner).orgs.is_empty());
+}
+
+/// A step of a history, of a seat by its place among those that are there.
+#[derive(Clone, Debug)]
+enum Step {
+    Join(u8),
+    Listen(usize, Vec<u8>),
+    Hint(u8, u8),
+    HintAll(u8),
+    Take(usize),
+    Pass(u64),
+    Leave(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let defs = proptest::collection::vec(0..6u8, 0..6);
+    prop_oneof![
+        3 => (0..2u8).prop_map(Step::Join),
+        4 => (0..20usize, defs).prop_map(|(seat, defs)| Step::Listen(seat, defs)),
+        8 => (0..2u8, 0..6u8).prop_map(|(org, def)| Step::Hint(org, def)),
+        1 => (0..2u8).prop_map(Step::HintAll),
+        8 => (0..20usize).prop_map(Step::Take),
+        3 => (0..200u64).prop_map(Step::Pass),
+        1 => (0..20usize).prop_map(Step::Leave),
+    ]
+}
+
+fn def(number: u8) -> Def {
+    ["A", "B", "C", "D", "E", "F"][usize::from(number)].parse().unwrap()
+}
+
+/// A session: it knows a version of each def that it follows, by its pulls.
+struct Session {
+    org: String,
+    seat: Seat,
+    known: BTreeMap<Def, u64>,
+    is_confirmed: bool,
+}
+
+/// The last version of each def of each org.
+type Latest = HashMap<(String, Def), u64>;
+
+impl Session {
+    /// Takes a turn, if there is one, and pulls.
+    fn take(&mut self, latest: &Latest) {
+        let now = |org: &str, def: &Def| latest.get(&(org.to_owned(), def.clone())).copied().unwrap_or(0);
+        match self.seat.waiting.turn() {
+            None => {}
+            Some(Turn::Live) => {
+                assert!(!self.is_confirmed, "confirmed once");
+                self.is_confirmed = true;
+                self.known.iter_mut().for_each(|(def, known)| *known = now(&self.org, def));
+            }
+            Some(Turn::Hints(hints)) => {
+                assert!(self.is_confirmed, "a hint before the confirmation");
+                for (def, v) in hints {
+                    let known = self.known.get_mut(&def).expect("a hint of a def that it follows");
+                    assert!(v <= now(&self.org, &def));
+                    *known = v.max(*known);
+                }
+            }
+        }
+    }
+
+    fn listen(&mut self, defs: &[u8], latest: &Latest) {
+        let defs: HashSet<Def> = defs.iter().map(|number| def(*number)).collect();
+        self.known.retain(|def, _| defs.contains(def));
+        for def in &defs {
+            // It is confirmed at once, and the session pulls the new defs.
+            let pulled = latest.get(&(self.org.clone(), def.clone())).copied().unwrap_or(0);
+            self.known.entry(def.clone()).or_insert(if self.is_confirmed { pulled } else { 0 });
+        }
+        self.seat.listen(defs);
+    }
+}
+
+proptest! {
+    #![proptest_config(seeds::config(300))]
+
+    #[test]
+    fn r42_nobody_misses_a_version_however_long_hints_wait(
+        steps in proptest::collection::vec(step(), 1..150),
+        rate in 1..50u64,
+        seed in any::<u64>(),
+    ) {
+        let hub = Arc::new(Hub::new(rate, seed));
+        let (mut sessions, mut latest, mut v, mut now_ms) = (Vec::<Session>::new(), Latest::new(), 0, 0);
+        for step in steps {
+            let count = sessions.len().max(1);
+            match step {
+                Step::Join(org) => {
+                    let org = format!("org-{org}");
+                    let seat = hub.join(&org);
+                    sessions.push(Session { org, seat, known: BTreeMap::new(), is_confirmed: false });
+                }
+                Step::Listen(at, defs) => {
+                    if let Some(session) = sessions.get_mut(at % count) {
+                        session.listen(&defs, &latest);
+                    }
+                }
+                Step::Hint(org, number) => {
+                    v += 1;
+                    let org = format!("org-{org}");
+                    latest.insert((org.clone(), def(number)), v);
+                    hub.hint(&org, &def(number), v);
+                }
+                Step::HintAll(org) => {
+                    v += 1;
+                    let org = format!("org-{org}");
+                    for number in 0..6 {
+                        latest.insert((org.clone(), def(number)), v);
+                    }
+                    hub.hint_all(&org, v);
+                }
+                Step::Take(at) => {
+                    if let Some(session) = sessions.get_mut(at % count) {
+                        session.take(&latest);
+                    }
+                }
+                Step::Pass(ms) => {
+                    now_ms += ms;
+                    hub.give_at(&mut lock(&hub.inner), now_ms);
+                }
+                Step::Leave(at) => {
+                    if at < sessions.len() {
+                        sessions.swap_remove(at);
+                    }
+                }
+            }
+        }
+        // All turns come in the end.
+        loop {
+            sessions.iter_mut().for_each(|session| session.take(&latest));
+            let next_ms = lock(&hub.inner).pace.next_ms();
+            let Some(next_ms) = next_ms else { break };
+            hub.give_at(&mut lock(&hub.inner), next_ms);
+        }
+        for session in &sessions {
+            prop_assert!(session.is_confirmed || session.known.is_empty());
+            for (def, known) in &session.known {
+                let last = latest.get(&(session.org.clone(), def.clone())).copied().unwrap_or(0);
+                prop_assert_eq!(*known, last, "{}", def);
+            }
+        }
+        drop(sessions);
+        prop_assert!(lock(&hub.inner).orgs.is_empty());
+    }
+}
