@@ -32,6 +32,8 @@ struct Scene {
 struct State {
     /// The server's address; none while no server runs.
     address: Option<SocketAddr>,
+    /// The server of each second client, if there are several.
+    other: Option<SocketAddr>,
     /// Requests begun, in all.
     requests: u64,
     /// Once it is set, clients begin no further operation after the current one is answered.
@@ -72,7 +74,10 @@ fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64
         // The same request is sent again until it is answered: to the next server if one was killed.
         let mut tried = None;
         let reply = loop {
-            let address = scene.wait(|state| state.address.filter(|address| tried != Some(*address)));
+            let address = scene.wait(|state| {
+                let other = state.other.filter(|_| client % 2 == 1);
+                other.or(state.address).filter(|address| tried != Some(*address))
+            });
             scene.set(|state| {
                 state.requests += 1;
                 is_over = state.is_over;
@@ -90,7 +95,8 @@ fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64
             assert_eq!(op.id, result.id);
             let Some(ok) = &result.ok else {
                 let fault = result.fault.as_ref().unwrap();
-                assert_eq!(fault.code, "unavailable", "only a database that is away stops an operation");
+                // The database is away, or another instance holds the org.
+                assert!(["unavailable", "contention"].contains(&&*fault.code), "{fault:?}");
                 break;
             };
             let held = *accepted.entry(op.id.clone()).or_insert(ok.v);
@@ -120,10 +126,10 @@ fn operation(client: u64, seq: u64) -> Op {
 }
 
 /// Clients that write to the scene's server, each in a thread.
-struct Clients(Arc<Scene>, Vec<JoinHandle<BTreeMap<String, u64>>>);
+pub(super) struct Clients(Arc<Scene>, Vec<JoinHandle<BTreeMap<String, u64>>>);
 
 impl Clients {
-    fn begin(chance: &mut Chance) -> Self {
+    pub fn begin(chance: &mut Chance) -> Self {
         let scene = Arc::new(Scene::default());
         let client = |client| {
             let (scene, chance) = (Arc::clone(&scene), chance.fork());
@@ -133,9 +139,15 @@ impl Clients {
         Clients(scene, clients)
     }
 
+    /// From now on half of them send to one server, and the others to another one.
+    #[cfg(feature = "postgres")]
+    pub fn go_to(&self, [address, other]: [SocketAddr; 2]) {
+        self.0.set(|state| (state.address, state.other) = (Some(address), Some(other)));
+    }
+
     /// Waits for some requests, then until somewhere during the work of one: small differences in scheduling
     /// decide where.
-    fn wait_for_some(&self, chance: &mut Chance) {
+    pub fn wait_for_some(&self, chance: &mut Chance) {
         let until = self.0.state.lock().unwrap().requests + 1 + chance.below(40);
         self.0.wait(|state| (state.requests >= until).then_some(()));
         let moment = Instant::now() + Duration::from_micros(chance.below(6_000));
@@ -145,9 +157,11 @@ impl Clients {
     }
 
     /// Ends the writing, and compares the acknowledged operations with the database.
-    fn end(self, base: &Base, address: SocketAddr) -> usize {
+    pub fn end(self, base: &Base, address: SocketAddr) -> usize {
         let Clients(scene, clients) = self;
-        scene.set(|state| (state.address, state.is_over) = (Some(address), true));
+        scene.set(|state| {
+            (state.address, state.other, state.is_over) = (Some(address), None, true);
+        });
         let accepted: BTreeMap<String, u64> =
             clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
         let (session, subs) = ("reader", vec![sub(&def("Note"), 0)]);

@@ -4,6 +4,8 @@ mod backup;
 mod cli;
 mod health;
 mod import;
+#[cfg(feature = "postgres")]
+mod instances;
 mod journal;
 mod kills;
 #[cfg(feature = "postgres")]

@@ -1,7 +1,7 @@
 //! The provider on PostgreSQL: the conformance suite, and the parts that only this database has.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use escale::{Code, Error};
 use escale_server::engine::first_site;
@@ -11,7 +11,7 @@ use escale_server::provider::{
 
 use crate::support::chance::Chance;
 use crate::support::postgres::{Database, server};
-use crate::support::proof::times;
+use crate::support::proof::{shown, times};
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -151,51 +151,70 @@ fn an_instance_goes_on_after_its_connections_were_cut() {
     assert_eq!((rows, is_whole), (vec!["later".to_owned()], true));
 }
 
-/// R40: whichever order transactions commit in, each committed row is met once.
+/// Histories that use one database, one after another.
+const OF_ONE_DATABASE: u64 = 50;
+
+/// R40: whichever order transactions commit in, each committed row is met once. A transaction of another program is open
+/// all the time. `make feeds` plays many histories.
 #[test]
 fn r40_each_row_of_the_feed_is_met_once_in_any_order_of_commits() {
-    let mut chance = Chance::new();
-    for _ in 0..times("FEEDS", 20) {
+    let since = Instant::now();
+    let (histories, mut chance, mut rows) = (times("FEEDS", 100), Chance::new(), 0);
+    for from in (0..histories).step_by(OF_ONE_DATABASE as usize) {
         let database = server().database();
-        let (provider, orgs) = (database.open(), ["a", "b", "c", "d", "e"]);
-        let mut open: BTreeMap<&str, (Box<dyn Transaction + '_>, Vec<String>)> = BTreeMap::new();
-        let (mut seen, mut met, mut committed) = (end_of_feed(&provider), Vec::new(), Vec::new());
-        for n in 0..60 {
-            let org = chance.pick(&orgs);
-            match open.remove(org) {
-                None => {
-                    open.insert(org, (provider.write(org, WAIT).unwrap(), Vec::new()));
-                }
-                Some((mut tx, mut rows)) if chance.is(50) => {
-                    let is_undone = chance.is(30);
-                    tx.savepoint().unwrap();
-                    tx.append_feed(&row(org, &n.to_string())).unwrap();
-                    if is_undone {
-                        tx.undo().unwrap();
-                    } else {
-                        rows.push(n.to_string());
-                    }
-                    tx.release().unwrap();
-                    open.insert(org, (tx, rows));
-                }
-                Some((tx, rows)) if chance.is(80) => {
-                    tx.commit().unwrap();
-                    committed.extend(rows);
-                }
-                Some(_) => {}
+        let provider = database.open();
+        let other = database.raw();
+        other.batch("BEGIN; SELECT pg_current_xact_id()");
+        for _ in from..histories.min(from + OF_ONE_DATABASE) {
+            rows += feed_history(&provider, &mut chance);
+        }
+        other.batch("ROLLBACK");
+    }
+    eprintln!("{rows} rows in {histories} histories");
+    shown("feed", "each row of the feed is met once, in any order of commits", histories, "histories", since);
+}
+
+/// Plays one history. Returns how many rows were committed.
+fn feed_history(provider: &PostgresProvider, chance: &mut Chance) -> usize {
+    let orgs = ["a", "b", "c", "d", "e"];
+    let mut open: BTreeMap<&str, (Box<dyn Transaction + '_>, Vec<String>)> = BTreeMap::new();
+    let (mut seen, mut met, mut committed) = (end_of_feed(provider), Vec::new(), Vec::new());
+    for n in 0..60 {
+        let org = chance.pick(&orgs);
+        match open.remove(org) {
+            None => {
+                open.insert(org, (provider.write(org, WAIT).unwrap(), Vec::new()));
             }
-            if chance.is(60) {
-                let (rows, is_whole, next) = look(&provider, &seen);
-                assert!(is_whole);
-                met.extend(rows);
-                seen = next;
-                let (mut met, mut committed) = (met.clone(), committed.clone());
-                met.sort();
-                committed.sort();
-                assert_eq!(met, committed);
+            Some((mut tx, mut rows)) if chance.is(50) => {
+                let is_undone = chance.is(30);
+                tx.savepoint().unwrap();
+                tx.append_feed(&row(org, &n.to_string())).unwrap();
+                if is_undone {
+                    tx.undo().unwrap();
+                } else {
+                    rows.push(n.to_string());
+                }
+                tx.release().unwrap();
+                open.insert(org, (tx, rows));
             }
+            Some((tx, rows)) if chance.is(80) => {
+                tx.commit().unwrap();
+                committed.extend(rows);
+            }
+            Some(_) => {}
+        }
+        if chance.is(60) {
+            let (rows, is_whole, next) = look(provider, &seen);
+            assert!(is_whole);
+            met.extend(rows);
+            seen = next;
+            let (mut met, mut committed) = (met.clone(), committed.clone());
+            met.sort();
+            committed.sort();
+            assert_eq!(met, committed);
         }
     }
+    committed.len()
 }
 
 /// Savepoints, values and names that PostgreSQL would not store as text.

@@ -57,6 +57,16 @@ impl Base {
         }
     }
 
+    /// Ends every connection of the instances.
+    #[cfg(feature = "postgres")]
+    pub fn cut(&self) {
+        let Base::Postgres(database, _) = self else { return };
+        database.raw().rows(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND application_name = 'escale-server'",
+        );
+    }
+
     /// The same database on a new connection past the provider, after its server was stopped.
     #[cfg(feature = "postgres")]
     pub fn again(self) -> Self {

@@ -57,10 +57,17 @@ impl Outside {
         Some(Duration::from_millis(ticks * 10))
     }
 
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         // It may have ended by itself: then there is nothing to kill.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Sends it a signal by name.
+    #[cfg(feature = "postgres")]
+    pub fn signal(&self, name: &str) {
+        let arguments = [format!("-{name}"), self.child.id().to_string()];
+        assert!(Command::new("kill").args(arguments).status().unwrap().success());
     }
 
     /// A line of `/proc/PID/status`, in bytes; none if the system has no such file.
