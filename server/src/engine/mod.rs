@@ -25,5 +25,5 @@ pub use database::adopt_server;
 pub use maintain::{epoch_in, epoch_of, renew_epoch, renew_epoch_of};
 pub use open::{Engine, Opening, first_site, fresh_name};
 pub use operation::{Properties, Ran, Tx};
-pub use pull::Caller;
+pub use pull::{Caller, Follower, Pushed};
 pub use write::{Outcome, Writing, Written};

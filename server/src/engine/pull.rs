@@ -1,10 +1,11 @@
-//! Replies: the changes of each def, from one snapshot, page by page (R4, R6, docs/protocol.md).
+//! Replies: the changes of each def, from one snapshot, page by page (R4, R6, docs/protocol.md). Pushes are made of the
+//! same changes (R41).
 
 use std::collections::HashMap;
 
 use escale::codec::{Data, Fault, Part, Row, Sub, SyncReply, SyncRequest};
 use escale::model::schema::Schema;
-use escale::model::{Def, DefKind, Pk, Version};
+use escale::model::{Def, DefKind, Epoch, Pk, Version};
 use escale::{Code, Result};
 use smol_str::SmolStr;
 
@@ -20,6 +21,9 @@ const ROW_BYTES: usize = 48;
 /// Weight of a pk in `present`.
 const PRESENT_BYTES: usize = 25;
 
+/// Bytes of rows in a push. Larger changes are only hinted.
+const PUSH_BYTES_MAX: usize = 64 << 10;
+
 /// The caller, and its permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -27,6 +31,30 @@ pub struct Caller {
     pub account: String,
     /// Whether operations are allowed.
     pub may_write: bool,
+}
+
+/// A session that follows a def over a socket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Follower {
+    /// The session's name, as its socket gave it.
+    pub session: String,
+    /// The account of its token; empty without tokens.
+    pub account: String,
+}
+
+/// The changes of a def, of one snapshot.
+#[derive(Debug)]
+pub struct Pushed {
+    /// The epoch of the snapshot.
+    pub epoch: Epoch,
+    /// As in a reply.
+    pub now: Version,
+    /// As in a reply.
+    pub delta: u64,
+    /// Rows and departures.
+    pub part: Part,
+    /// As in a reply to each follower, in their order.
+    pub seqs: Vec<u64>,
 }
 
 /// A reply under construction.
@@ -81,6 +109,52 @@ impl Engine {
             session.filter(|session| session.account == caller.account).map_or(0, |session| session.seq);
         Ok(SyncReply { p: 1, epoch, now, delta: self.settings.delta_ms, seq, results, parts })
     }
+}
+
+impl Engine {
+    /// The changes of a def from `v` on. None if they cannot be pushed: they are too many, or older than the horizon, or
+    /// the def is of a tree. Sessions show a tree as one state, which takes a reply. Errors: those of the database.
+    pub fn push(&self, org: &str, def: &Def, v: Version, followers: &[Follower]) -> Result<Option<Pushed>> {
+        let class = self.schema.class(def.class().as_str())?;
+        let is_of_tree = class.parent().is_some() || tree_of(&self.schema, def).is_some();
+        if is_of_tree || class.is_sequence() {
+            return Ok(None);
+        }
+        let timed = self.tell_now(org)?;
+        let Some(part) = recent(self, &timed, (org, def), v)? else { return Ok(None) };
+        let names: Vec<&str> = followers.iter().map(|follower| &*follower.session).collect();
+        let sessions = timed.snapshot.sessions(org, &names)?;
+        // Another account must learn nothing of a session.
+        let seq = |follower: &Follower| {
+            let session = sessions.get(&follower.session);
+            session.filter(|session| session.account == follower.account).map_or(0, |session| session.seq)
+        };
+        Ok(Some(Pushed {
+            epoch: timed.head.epoch,
+            now: timed.now,
+            delta: self.settings.delta_ms,
+            part,
+            seqs: followers.iter().map(seq).collect(),
+        }))
+    }
+}
+
+/// The part of a def with its changes from `v` on, as of a snapshot. None if a push has no room for it, or if it takes
+/// more than rows and departures.
+fn recent(
+    engine: &Engine,
+    timed: &TimedSnapshot<'_>,
+    (org, def): (&str, &Def),
+    v: Version,
+) -> Result<Option<Part>> {
+    let (site, head) = (timed.site.clone(), timed.head.clone());
+    let (snapshot, room) = (timed.snapshot.as_ref(), PUSH_BYTES_MAX);
+    let mut answer = Answer { engine, snapshot, org, now: timed.now, room, spare: 0, sent: None, site, head };
+    let sub = Sub { def: def.clone(), v, cursor: None };
+    let Some(mut part) = answer.part(&sub, false)? else { return Ok(None) };
+    let is_plain = part.next.is_none() && part.present.is_none() && part.fault.is_none();
+    part.total = None;
+    Ok(Some(part).filter(|part| is_plain && !(part.rows.is_empty() && part.left.is_empty())))
 }
 
 /// The defs in the order of the request. Neighbours of one tree are together (R18).

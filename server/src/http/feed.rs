@@ -1,10 +1,11 @@
 //! Passes the database's feed to the hub: the commits of this process and of others, in commit order.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use escale::Result;
-use escale::model::{Def, Name};
+use escale::model::{Def, Name, Version};
 use tokio::sync::{Notify, watch};
 
 use super::hub::Hub;
@@ -14,17 +15,32 @@ use crate::provider::{Changed, FeedRow, Seen};
 /// How often the database is asked whether another process has committed. The question takes microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Pushes that sockets may be given in a second. A def that changes all the time is pushed less often.
+const PUSHES_A_SECOND: u32 = 10_000;
+
+/// Defs that wait to be pushed. Further ones are only hinted.
+const DUE_MAX: usize = 1_000;
+
 /// Reads the feed, starting from its end.
 pub(super) struct Follower {
     server: Arc<Server>,
     seen: Seen,
+    pushes: Pushes,
+}
+
+/// Defs with many followers that have changed, from that version on (R41).
+struct Pushes {
+    due: BTreeMap<(String, Def), Version>,
+    /// No push before this time.
+    free_at: Instant,
 }
 
 impl Follower {
     /// Starts at the end of the feed.
     pub(super) fn new(server: Arc<Server>) -> Result<Self> {
         let Changed { seen, .. } = server.engine.provider().changed(None, &mut |_| Ok(()))?;
-        Ok(Follower { server, seen })
+        let pushes = Pushes { due: BTreeMap::new(), free_at: Instant::now() };
+        Ok(Follower { server, seen, pushes })
     }
 
     /// Passes on the commits since the last call.
@@ -32,8 +48,15 @@ impl Follower {
         // A token that was withdrawn before a commit brings no hint of it.
         self.server.tokens.refresh();
         let (engine, hub) = (&self.server.engine, &self.server.hub);
+        let pushes = &mut self.pushes;
         let mut pass_on = |row: FeedRow| {
-            pass_on(hub, &row);
+            if !hub.has_listeners(&row.org) {
+                return Ok(());
+            }
+            pass_on(&row, &mut |def, v| {
+                hub.hint(&row.org, &def, v);
+                pushes.note(hub, &row.org, def, v);
+            });
             Ok(())
         };
         let Changed { seen, is_whole } = engine.provider().changed(Some(&self.seen), &mut pass_on)?;
@@ -46,6 +69,7 @@ impl Follower {
             }
         }
         self.seen = seen;
+        self.pushes.give(&self.server);
         Ok(())
     }
 
@@ -91,20 +115,46 @@ impl Follower {
     }
 }
 
-/// Hints to the listeners of each def that holds the document, or held it before.
-fn pass_on(hub: &Hub, row: &FeedRow) {
-    if !hub.has_listeners(&row.org) {
-        return;
+impl Pushes {
+    /// A def has changed at that version. Small numbers of followers are hinted at once, and need no push.
+    fn note(&mut self, hub: &Hub, org: &str, def: Def, v: Version) {
+        if self.due.len() < DUE_MAX && hub.is_crowded(org, &def) {
+            let first = self.due.entry((org.to_owned(), def)).or_insert(v);
+            *first = v.min(*first);
+        }
     }
+
+    /// Gives the pushes for which it is time. A push that fails is no loss, because hints follow.
+    fn give(&mut self, server: &Server) {
+        while Instant::now() >= self.free_at
+            && let Some(((org, def), v)) = self.due.pop_first()
+        {
+            let followers = server.hub.followers(&org, &def);
+            let pushed = server.engine.push(&org, &def, v, &followers.sessions);
+            let given = pushed.and_then(|pushed| pushed.map_or(Ok(0), |pushed| Hub::push(followers, pushed)));
+            match given {
+                Ok(count) => {
+                    server.metrics.pushes.inc_by(count);
+                    let count = u32::try_from(count).unwrap_or(u32::MAX);
+                    self.free_at = Instant::now() + Duration::from_secs(1) * count / PUSHES_A_SECOND;
+                }
+                Err(error) => tracing::warn!(%error, "a push failed"),
+            }
+        }
+    }
+}
+
+/// Visits each def that holds the document, or held it before.
+fn pass_on(row: &FeedRow, visit: &mut dyn FnMut(Def, Version)) {
     let Ok(class) = Name::new(&row.class) else { return };
-    hub.hint(&row.org, &Def::class_of(&class), row.v);
+    visit(Def::class_of(&class), row.v);
     if let Ok(pk) = escale::model::Pk::parse(&row.pk) {
-        hub.hint(&row.org, &Def::document(&class, &pk), row.v);
+        visit(Def::document(&class, &pk), row.v);
     }
     for (collection, hashes) in &row.links {
         let Ok(collection) = Name::new(collection) else { continue };
         for hash in hashes {
-            hub.hint(&row.org, &Def::collection_hashed(&class, &collection, hash), row.v);
+            visit(Def::collection_hashed(&class, &collection, hash), row.v);
         }
     }
 }

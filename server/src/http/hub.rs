@@ -5,17 +5,21 @@
 //! its subscriptions, regardless of how much changes.
 
 mod pace;
+mod pushing;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use escale::codec::Format;
 use escale::model::{Def, Version};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use self::pace::{Lane, Pace};
+use self::pushing::Frame;
 use super::state::stopped;
+use crate::engine::Follower;
 
 /// All sockets of a server, by org and def.
 pub(super) struct Hub {
@@ -46,6 +50,10 @@ struct Waiting {
 /// The messages that a socket waits for.
 #[derive(Default)]
 struct Held {
+    /// The session, and the form of its last message.
+    follower: Follower,
+    format: Format,
+    pushes: Vec<Frame>,
     hints: BTreeMap<Def, Version>,
     /// Whether the first subscriptions are not confirmed yet.
     is_new: bool,
@@ -67,6 +75,8 @@ pub(super) struct Seat {
 pub(super) enum Turn {
     /// Its first subscriptions may be confirmed. The session then pulls all of them.
     Live,
+    /// Pushes, in their order.
+    Pushes(Vec<Frame>),
     /// These defs changed at these versions.
     Hints(Vec<(Def, Version)>),
 }
@@ -200,6 +210,15 @@ impl Waiting {
 }
 
 impl Seat {
+    /// The session of the socket, and the form of its messages.
+    pub(super) fn is_of(&self, follower: Follower, format: Format) {
+        let mut held = lock(&self.waiting.held);
+        if (&held.follower, held.format) != (&follower, format) {
+            held.pushes.clear();
+        }
+        (held.follower, held.format) = (follower, format);
+    }
+
     /// Replaces the subscriptions by these defs. The first time, the confirmation waits for its turn.
     pub(super) fn listen(&mut self, defs: HashSet<Def>) {
         let mut inner = lock(&self.hub.inner);
@@ -212,6 +231,7 @@ impl Seat {
         }
         let mut held = lock(&self.waiting.held);
         held.hints.retain(|def, _| defs.contains(def));
+        held.pushes.retain(|frame| defs.contains(&frame.def));
         let is_new = held.is_new;
         drop(held);
         if is_new {
@@ -241,6 +261,9 @@ impl Seat {
 impl Waiting {
     fn turn(&self) -> Option<Turn> {
         let mut held = lock(&self.held);
+        if !held.pushes.is_empty() {
+            return Some(Turn::Pushes(std::mem::take(&mut held.pushes)));
+        }
         if !std::mem::take(&mut held.has_turn) {
             return None;
         }

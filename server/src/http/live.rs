@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use escale::codec::{Fault, Format, LiveRequest, ServerFrame, decode, encode};
 use escale::limits::{SUBS_MAX, TEXT_CHARS_MAX};
@@ -13,6 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::connections::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
+use crate::engine::Follower;
 
 /// Bytes of a message or frame: enough for 1,000 defs with the longest names.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -70,6 +72,8 @@ struct Live {
     server: Arc<Server>,
     org: String,
     token: Option<String>,
+    /// The account of the token; empty without tokens.
+    account: String,
     socket: WebSocket,
     format: Format,
     messages: (Instant, u32),
@@ -88,7 +92,8 @@ pub(super) async fn serve(
     let _open = Arc::clone(&server.open).read_owned().await;
     let messages = (Instant::now(), 0);
     let (format, unconfirmed) = (Format::Json, Vec::new());
-    let mut live = Live { server, org, token, socket, format, messages, unconfirmed };
+    let account = String::new();
+    let mut live = Live { server, org, token, account, socket, format, messages, unconfirmed };
     let closing = match live.run(peer, connection).await {
         // The other side closed it, or has disappeared.
         Ok(()) => return,
@@ -150,6 +155,7 @@ impl Live {
         let Some(first) = first? else { return Ok(()) };
         self.token = first.token.clone().or(self.token.take());
         let guest = self.server.admit(self.token.as_deref(), &self.org)?;
+        self.account = guest.caller.account;
         let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
         let full = |_| Closing::new(CLOSE_TOO_MANY, Code::TooMany.as_str());
         let _place = self.server.sockets.enter(&caller).map_err(full)?;
@@ -172,6 +178,9 @@ impl Live {
                         Turn::Live => for frame in std::mem::take(&mut self.unconfirmed) {
                             self.send(&frame).await?;
                         },
+                        Turn::Pushes(frames) => for frame in frames {
+                            self.send_bytes(frame.format, frame.bytes).await?;
+                        },
                         Turn::Hints(hints) => {
                             self.server.metrics.hints.inc_by(hints.len() as u64);
                             self.send(&ServerFrame::Hints(hints)).await?;
@@ -193,7 +202,7 @@ impl Live {
                         self.token.clone_from(&message.token);
                     }
                     // Its token may be newer than the last look at the file.
-                    self.server.admit(self.token.as_deref(), &self.org)?;
+                    self.account = self.server.admit(self.token.as_deref(), &self.org)?.caller.account;
                     self.register(&mut seat, message).await?;
                 }
             }
@@ -216,6 +225,8 @@ impl Live {
                 Err(error) => refused.push((def, Fault::from(&error))),
             }
         }
+        let follower = Follower { session: message.session, account: self.account.clone() };
+        seat.is_of(follower, self.format);
         seat.listen(live.iter().cloned().collect::<HashSet<_>>());
         let confirmation = ServerFrame::Live { live, refused };
         if seat.is_new() {
@@ -232,7 +243,7 @@ impl Live {
     async fn receive(&mut self) -> Result<Option<LiveRequest>, Closing> {
         loop {
             let (format, bytes) = match self.socket.recv().await {
-                Some(Ok(Message::Text(text))) => (Format::Json, axum::body::Bytes::from(text)),
+                Some(Ok(Message::Text(text))) => (Format::Json, Bytes::from(text)),
                 Some(Ok(Message::Binary(bytes))) => (Format::Msgpack, bytes),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
                     self.count()?;
@@ -264,11 +275,17 @@ impl Live {
 
     async fn send(&mut self, frame: &ServerFrame) -> Result<(), Closing> {
         let bytes = encode(self.format, frame)?;
-        let message = match self.format {
-            Format::Msgpack => Message::Binary(bytes.into()),
+        self.send_bytes(self.format, bytes.into()).await
+    }
+
+    async fn send_bytes(&mut self, format: Format, bytes: Bytes) -> Result<(), Closing> {
+        let message = match format {
+            Format::Msgpack => Message::Binary(bytes),
             Format::Json => {
-                let text = String::from_utf8(bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
-                Message::Text(text.into())
+                let text = bytes
+                    .try_into()
+                    .map_err(|e: std::str::Utf8Error| Error::new(Code::Internal, e.to_string()))?;
+                Message::Text(text)
             }
         };
         match timeout(self.server.send_max, self.socket.send(message)).await {

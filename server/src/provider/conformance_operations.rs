@@ -112,6 +112,9 @@ fn old_results_go_and_ids_and_sessions_stay<P: Provider>(open: &dyn Fn() -> P) {
         assert_eq!(tx.spent("p", "x", "1").expect("another org's"), None);
         assert_eq!(tx.spent("o", "y", "1").expect("another account's"), None);
         assert_eq!(tx.session("o", "s").expect("session").map(|s| s.seq), Some(3));
+        let found = tx.sessions("o", &["t", "s"]).expect("sessions");
+        assert_eq!(found.into_iter().map(|(name, s)| (name, s.seq)).collect::<Vec<_>>(), [("s".into(), 3)]);
+        assert!(tx.sessions("p", &["s"]).expect("another org's").is_empty());
     });
 }
 

@@ -19,6 +19,7 @@ mod spent;
 mod sqlite;
 mod tree;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use escale::Result;
@@ -119,6 +120,17 @@ pub trait Snapshot {
 
     /// The session of that name.
     fn session(&self, org: &str, session: &str) -> Result<Option<Session>>;
+
+    /// Those of these names that there are.
+    fn sessions(&self, org: &str, names: &[&str]) -> Result<HashMap<String, Session>> {
+        let mut found = HashMap::new();
+        for name in names {
+            if let Some(session) = self.session(org, name)? {
+                found.insert((*name).to_owned(), session);
+            }
+        }
+        Ok(found)
+    }
 
     /// The operation of that id, with its result.
     fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>>;

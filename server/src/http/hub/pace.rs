@@ -88,6 +88,11 @@ impl Pace {
         (self.waiting > 0).then(|| self.at_ms + missing.div_ceil(self.rate * (TURN / 1_000)))
     }
 
+    /// How many turns may be given at once.
+    pub(super) fn at_once(&self) -> usize {
+        usize::try_from(saved_max(self.rate) / TURN).unwrap_or(usize::MAX)
+    }
+
     /// How many wait, once for each lane.
     pub(super) fn waiting(&self) -> usize {
         self.waiting

@@ -31,6 +31,36 @@ fn orgs_are_kept_apart_and_hints_are_merged() {
     assert!(lock(&hub.inner).orgs.is_empty());
 }
 
+/// One that is not confirmed pulls later, and one that does not read is only hinted.
+#[test]
+fn r41_pushes_wait_in_bounded_room_for_those_who_follow() {
+    let hub = Arc::new(Hub::new(4, 1));
+    let def: Def = "A".parse().unwrap();
+    let mut seats = [hub.join("o"), hub.join("o")];
+    for seat in &mut seats {
+        seat.listen([def.clone()].into());
+    }
+    assert!(hub.is_crowded("o", &def) && !hub.is_crowded("p", &def));
+    assert_eq!(seats[0].waiting.turn(), Some(Turn::Live));
+    let pks = (0..5_000).map(|n: u64| escale::model::Pk::from_key(&[&n.to_string()]).unwrap());
+    let part = escale::codec::Part {
+        left: pks.map(|pk| (pk, 7)).collect(),
+        ..escale::codec::Part::empty(def.clone())
+    };
+    let push = || {
+        let (epoch, part) = (escale::model::Epoch::default(), part.clone());
+        let pushed = crate::engine::Pushed { epoch, now: 9, delta: 1, part, seqs: vec![3] };
+        Hub::push(hub.followers("o", &def), pushed).unwrap()
+    };
+    assert_eq!([push(), push(), push()], [1, 1, 0]);
+    let Some(Turn::Pushes(frames)) = seats[0].waiting.turn() else { panic!("pushes") };
+    assert_eq!(frames.len(), 2);
+    assert_eq!(push(), 1);
+    seats[0].listen(HashSet::new());
+    assert_eq!(seats[0].waiting.turn(), None, "it does not follow the def any more");
+    assert_eq!(push(), 0);
+}
+
 /// A step of a history, of a seat by its place among those that are there.
 #[derive(Clone, Debug)]
 enum Step {
@@ -82,6 +112,7 @@ impl Session {
                 self.is_confirmed = true;
                 self.known.iter_mut().for_each(|(def, known)| *known = now(&self.org, def));
             }
+            Some(Turn::Pushes(frames)) => panic!("nobody pushes: {frames:?}"),
             Some(Turn::Hints(hints)) => {
                 assert!(self.is_confirmed, "a hint before the confirmation");
                 for (def, v) in hints {
@@ -161,7 +192,9 @@ proptest! {
         }
         // All turns come in the end.
         loop {
-            sessions.iter_mut().for_each(|session| session.take(&latest));
+            for session in &mut sessions {
+                session.take(&latest);
+            }
             let next_ms = lock(&hub.inner).pace.next_ms();
             let Some(next_ms) = next_ms else { break };
             hub.give_at(&mut lock(&hub.inner), next_ms);

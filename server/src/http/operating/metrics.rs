@@ -44,6 +44,8 @@ pub(in crate::http) struct Metrics {
     pub sockets: Gauge,
     /// Hints that were sent, one for each def and socket.
     pub hints: Counter,
+    /// Pushes that were given to sockets (R41).
+    pub pushes: Counter,
     /// Hints and confirmations that wait for their turn (R42).
     pub waiting: Gauge,
     /// Commits of this instance.
@@ -67,6 +69,7 @@ impl Metrics {
             operations: Family::default(),
             sockets: Gauge::default(),
             hints: Counter::default(),
+            pushes: Counter::default(),
             waiting: Gauge::default(),
             commits: Counter::default(),
             feed_failures: Counter::default(),
@@ -88,6 +91,7 @@ impl Metrics {
         );
         registry.register("sockets", "Open sockets", metrics.sockets.clone());
         registry.register("hints", "Hints sent, one for each def and socket", metrics.hints.clone());
+        registry.register("pushes", "Pushes, one for each def and socket", metrics.pushes.clone());
         registry.register(
             "hints_waiting",
             "Hints and confirmations that wait for their turn",

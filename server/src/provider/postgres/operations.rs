@@ -1,5 +1,7 @@
 //! Sessions, operations and the journal.
 
+use std::collections::HashMap;
+
 use escale::{Code, Error, Result};
 use tokio_postgres::Row;
 
@@ -13,6 +15,21 @@ pub(super) fn session(connection: &Connection, org: &str, session: &str) -> Resu
     let sql = "SELECT account, seq FROM sessions WHERE org = $1 AND session = $2";
     let found = connection.one(sql, &[&org, &session.as_bytes()])?;
     found.map(|row| Ok(Session { account: text(&row, 0)?, seq: unsigned(row.get(1)) })).transpose()
+}
+
+/// One question for all of them: each one by itself would take a message to the database.
+pub(super) fn sessions(
+    connection: &Connection,
+    org: &str,
+    names: &[&str],
+) -> Result<HashMap<String, Session>> {
+    let sql = "SELECT account, seq, session FROM sessions WHERE org = $1 AND session = ANY ($2)";
+    let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+    let mut found = HashMap::new();
+    for row in connection.rows(sql, &[&org, &names])? {
+        found.insert(text(&row, 2)?, Session { account: text(&row, 0)?, seq: unsigned(row.get(1)) });
+    }
+    Ok(found)
 }
 
 pub(super) fn operation(

@@ -120,6 +120,13 @@ macro_rules! snapshot_through_connection {
             fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {
                 operations::session(self.connection(), org, session)
             }
+            fn sessions(
+                &self,
+                org: &str,
+                names: &[&str],
+            ) -> Result<std::collections::HashMap<String, Session>> {
+                operations::sessions(self.connection(), org, names)
+            }
             fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>> {
                 operations::operation(self.connection(), org, account, id)
             }

@@ -8,3 +8,4 @@ mod hints;
 mod limits;
 mod operations;
 mod patience;
+mod pushes;

@@ -12,6 +12,7 @@ mod r21_exact;
 mod r34_heads;
 #[cfg(feature = "postgres")]
 mod r39_lost_commits;
+mod r41_pushes;
 mod r4_clocks;
 mod r6_horizon;
 mod r8_cluster;

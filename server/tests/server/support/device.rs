@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use escale::Code;
-use escale::codec::{Format, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use escale::codec::{Format, LiveRequest, ServerFrame, ServerParts, SyncReply, SyncRequest, decode, encode};
 use escale::memory::Content;
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch};
@@ -76,6 +76,14 @@ impl Device {
         if let Some(socket) = self.client.hooks.socket {
             self.feed(Event::Frame { socket, frame: Ok(ServerFrame::Hints(hints)) });
         }
+    }
+
+    /// Delivers a push, through the codec.
+    pub fn take_push(&mut self, parts: ServerParts) {
+        let bytes = encode(Format::Json, &ServerFrame::Parts(parts)).unwrap();
+        let frame: ServerFrame = decode(Format::Json, &bytes, 1 << 20).unwrap();
+        let socket = self.client.hooks.socket.expect("a socket");
+        self.feed(Event::Frame { socket, frame: Ok(frame) });
     }
 
     /// Delivers the request to a server, if there is one. The answer is then in transit, and is returned as
