@@ -223,6 +223,10 @@ impl PostgresTransaction<'_> {
         if self.has_savepoint {
             return Ok(());
         }
+        // It could not be made, because the connection was lost.
+        if self.connection().is_closed() {
+            return Err(Error::new(Code::Unavailable, "the database's connection was lost"));
+        }
         Err(Error::new(Code::Internal, "there is no savepoint"))
     }
 }

@@ -1,17 +1,27 @@
 //! The provider on PostgreSQL: the conformance suite, and the parts that only this database has.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use escale::codec::SyncRequest;
+use escale::model::schema::Schema;
 use escale::{Code, Error};
-use escale_server::engine::first_site;
+use escale_server::clock::Clock;
+use escale_server::engine::{Opening, first_site};
 use escale_server::provider::{
     Address, Entry, EntryValue, FeedRow, Place, PostgresProvider, Provider, Seen, Transaction, conformance,
 };
 
+use escale_server::seal::Seal;
+use escale_server::settings::Settings;
+
 use crate::support::chance::Chance;
+use crate::support::operating::{op, put_args};
 use crate::support::postgres::{Database, server};
 use crate::support::proof::{shown, times};
+use crate::support::world::{NOON, SCHEMA, caller};
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -124,7 +134,7 @@ fn end_of_feed(provider: &PostgresProvider) -> Seen {
 /// Ends every connection of the provider, as a restart of the database would.
 fn cut(database: &Database) {
     database.raw().rows(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
          WHERE datname = current_database() AND application_name = 'escale-server'",
     );
 }
@@ -136,7 +146,11 @@ fn an_instance_goes_on_after_its_connections_were_cut() {
     append(&provider, "o", "before");
     let start = end_of_feed(&provider);
     let (snapshot, tx) = (provider.read().unwrap(), provider.write("o", WAIT).unwrap());
+    let mut writing = provider.write("p", WAIT).unwrap();
     cut(&database);
+    // The engine then undoes the operation: the error stays that of the connection.
+    assert_eq!(writing.savepoint().unwrap_err().code(), Code::Unavailable);
+    assert_eq!(writing.undo().unwrap_err().code(), Code::Unavailable);
     assert_eq!(snapshot.heads("", 1).unwrap_err().code(), Code::Unavailable, "a snapshot in progress fails");
     assert_eq!(tx.commit().unwrap_err().code(), Code::Unavailable, "and so does a write");
     drop(snapshot);
@@ -149,6 +163,59 @@ fn an_instance_goes_on_after_its_connections_were_cut() {
     append(&provider, "o", "later");
     let (rows, is_whole, _) = look(&provider, &next);
     assert_eq!((rows, is_whole), (vec!["later".to_owned()], true));
+}
+
+/// A clock that cuts the connections at one of its readings, in the middle of the engine's work.
+struct CuttingClock {
+    readings_left: AtomicU64,
+    database: Database,
+}
+
+impl Clock for CuttingClock {
+    fn now_ms(&self) -> u64 {
+        self.read();
+        NOON
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.read();
+        0
+    }
+}
+
+impl CuttingClock {
+    fn read(&self) {
+        if self.readings_left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            cut(&self.database);
+        }
+    }
+}
+
+#[test]
+fn a_connection_cut_at_any_moment_of_a_write_makes_it_unavailable_and_no_failure() {
+    let database = server().database().with_clock(NOON);
+    let clock = Arc::new(CuttingClock { readings_left: AtomicU64::new(0), database });
+    let (schema, settings) = (Schema::from_json(SCHEMA).unwrap(), Settings::default());
+    let opening = Opening { schema, settings, seal: Seal::clear(), clock: clock.clone() };
+    let engine = clock.database.open_engine(opening).unwrap();
+    let mut cuts = 0;
+    for readings in 1..40 {
+        let session = format!("s{readings}");
+        let ops =
+            (1..=3).map(|seq| op(&format!("{session}-{seq}"), seq, "doc.put", put_args(&session, "one")));
+        let request = SyncRequest { ops: ops.collect(), ..SyncRequest::of(session.as_str()) };
+        clock.readings_left.store(readings, Ordering::Relaxed);
+        let codes: Vec<String> = match engine.sync("o", &caller(), &request) {
+            Ok(reply) => {
+                reply.results.into_iter().filter_map(|result| result.fault).map(|f| f.code).collect()
+            }
+            Err(error) => vec![error.code().as_str().to_owned()],
+        };
+        cuts += usize::from(!codes.is_empty());
+        let passes = |code: &String| ["unavailable", "contention"].contains(&&**code);
+        assert!(codes.iter().all(passes), "cut at reading {readings}: {codes:?}");
+    }
+    assert!(cuts > 0, "no cut was met");
 }
 
 /// Histories that use one database, one after another.
