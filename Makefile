@@ -101,7 +101,7 @@ cluster: rust postgres
 feeds: rust postgres
 	FEEDS=$${FEEDS:-20000} cargo test --locked --package escale-server --all-features --test server r40_
 
-crowd: server
+crowd: server postgres
 	@scripts/crowd
 
 failovers: package counter browsers

@@ -100,6 +100,24 @@ export const ROWS = [
     proofs: ["server-kills"],
   },
   {
+    promise: "Three servers on one PostgreSQL are killed, paused and cut off, and the database is killed and promoted: nothing is lost or done twice, nobody is stuck, and all answer the same",
+    tests: ["server/tests/server/operating/instances.rs"],
+    command: "make cluster ROUNDS=200",
+    proofs: ["cluster"],
+  },
+  {
+    promise: "An instance meets each commit of any other one once, in any order of overlapping transactions (R40)",
+    tests: ["server/tests/server/operating/postgres.rs"],
+    command: "make feeds FEEDS=20000",
+    proofs: ["feed"],
+  },
+  {
+    promise: "Ten thousand sockets hear of every write, and all sessions come back after the server was killed",
+    tests: ["server/tests/server/crowd/sockets.rs"],
+    command: "make crowd SOCKETS=10000",
+    proofs: ["crowd"],
+  },
+  {
     promise: "No byte of one org reaches another: engine, HTTP, sockets",
     tests: ["server/tests/server/fire/fire_orgs.rs", "server/tests/server/fire/fire_network.rs"],
     command: "ESCALE_REQUESTS=100000 cargo test -p escale-server fire_",

@@ -238,9 +238,19 @@ async fn hear(socket: &mut WebSocketStream<TcpStream>) -> Result<ServerFrame, u1
 
 /// The answer to a request, or the status of its refusal; 0 if there was no answer.
 pub async fn ask(address: SocketAddr, token: &str, request: &SyncRequest) -> Result<SyncReply, u16> {
+    ask_in("o", address, token, request).await
+}
+
+/// The same in an org.
+pub async fn ask_in(
+    org: &str,
+    address: SocketAddr,
+    token: &str,
+    request: &SyncRequest,
+) -> Result<SyncReply, u16> {
     let body = encode(Format::Msgpack, request).unwrap();
     let head = format!(
-        "POST /o/sync HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+        "POST /{org}/sync HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: {}\r\nContent-Length: {}\r\n\r\n",
         Format::Msgpack.content_type(),
         body.len()

@@ -218,7 +218,6 @@ async fn play(sessions: usize, is_long: bool) {
     // A write to a small shelf, over and over; then one that all follow. Everybody has pulled its defs by then.
     let groups = sessions.div_ceil(GROUP);
     let mut written = Vec::new();
-    let mut ticks = tokio::time::interval(Duration::from_millis(1_000 / WRITES_A_SECOND));
     let writes = if is_long { STEADY.as_secs() * WRITES_A_SECOND } else { 20 };
     let mut idle = None;
     if is_long {
@@ -237,6 +236,7 @@ async fn play(sessions: usize, is_long: bool) {
         each >> 10,
         idle.unwrap_or(0.0) * 100.0
     ));
+    let mut ticks = tokio::time::interval(Duration::from_millis(1_000 / WRITES_A_SECOND));
     for n in 0..writes as usize {
         ticks.tick().await;
         let group = n * 7 % groups;

@@ -62,7 +62,7 @@ impl Cluster {
             Event::Pause => {
                 self.instances[at].signal("STOP");
                 // The others' work goes on, if need be after the database has taken the lock from the paused instance.
-                self.clients.wait_for_some(chance);
+                self.clients.wait_for_progress();
                 self.instances[at].signal("CONT");
             }
             Event::Cut => self.base.cut(),
@@ -70,7 +70,7 @@ impl Cluster {
             Event::Promote => self.commands(["standby", "promote"]),
         }
         self.go_to(other, chance);
-        self.clients.wait_for_some(chance);
+        self.clients.wait_for_progress();
     }
 
     fn commands(&self, commands: [&str; 2]) {

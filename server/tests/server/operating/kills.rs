@@ -21,6 +21,10 @@ use crate::support::world::*;
 
 const CLIENTS: u64 = 4;
 
+/// Longer than any lock is held, and than a database takes to start.
+#[cfg(feature = "postgres")]
+const STUCK_AFTER: Duration = Duration::from_secs(60);
+
 /// The state that the clients and the killer share.
 #[derive(Default)]
 struct Scene {
@@ -36,6 +40,8 @@ struct State {
     other: Option<SocketAddr>,
     /// Requests begun, in all.
     requests: u64,
+    /// Operations answered, in all.
+    answers: u64,
     /// Once it is set, clients begin no further operation after the current one is answered.
     is_over: bool,
 }
@@ -102,6 +108,7 @@ fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64
             let held = *accepted.entry(op.id.clone()).or_insert(ok.v);
             assert_eq!(held, ok.v, "a result does not change");
             next = op.seq + 1;
+            scene.set(|state| state.answers += 1);
         }
         if is_over {
             return accepted;
@@ -154,6 +161,16 @@ impl Clients {
         while Instant::now() < moment {
             std::thread::yield_now();
         }
+    }
+
+    /// Waits until operations were answered that nobody had an answer to before. Panics if there are none for a minute.
+    #[cfg(feature = "postgres")]
+    pub fn wait_for_progress(&self) {
+        let (since, before) = (Instant::now(), self.0.state.lock().unwrap().answers);
+        self.0.wait(|state| {
+            assert!(since.elapsed() < STUCK_AFTER, "requests are refused for too long");
+            (state.answers >= before + 2 * CLIENTS).then_some(())
+        });
     }
 
     /// Ends the writing, and compares the acknowledged operations with the database.

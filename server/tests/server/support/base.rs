@@ -50,10 +50,15 @@ impl Base {
 
     /// Starts the real binary on it. `folder` is for the schema.
     pub fn serve(&self, folder: &Path) -> Outside {
+        self.serve_with(folder, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn serve_with(&self, folder: &Path, args: &[&str]) -> Outside {
         match self {
-            Base::Folder(_) => Outside::start_on(folder, self.data().to_str().unwrap(), &[]),
+            Base::Folder(_) => Outside::start_on(folder, self.data().to_str().unwrap(), args),
             #[cfg(feature = "postgres")]
-            Base::Postgres(database, _) => Outside::start_on(folder, &database.url(), &[]),
+            Base::Postgres(database, _) => Outside::start_on(folder, &database.url(), args),
         }
     }
 
