@@ -32,7 +32,13 @@ impl Engine {
     /// Runs an operation behind a savepoint, and writes its effect together with its result. If it is refused,
     /// only the result is written. If it is not executed, it leaves nothing.
     pub(super) fn execute(&self, asking: Asking, op: &Op, group: &mut Group, at_least: Version) -> Done {
-        let done = group.begun.tx.savepoint().and_then(|()| self.run(asking, op, group, at_least));
+        if let Err(error) = group.begun.tx.savepoint() {
+            // There is nothing to undo: the database has given up the transaction, or is gone.
+            let fault = fault_of(&error, COMMITTING);
+            group.broken = Some(error);
+            return Done::Not(fault);
+        }
+        let done = self.run(asking, op, group, at_least);
         let tx = &mut group.begun.tx;
         let ended = match &done {
             Ok(Done::Result(_)) => tx.release(),
