@@ -409,7 +409,7 @@ impl Driver {
 }
 
 /// By so many microtasks the requests of a batch come after the report of its changes.
-const TURNS: u32 = 64;
+const TURNS: u32 = 20;
 
 /// Lets the callbacks of changes run before the requests of their batch, which take longer. They are some microtasks
 /// behind. The page's task remains the same: a page that saves while it is left has made these requests in time.
