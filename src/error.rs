@@ -180,6 +180,8 @@ codes! {
     Closed "closed" A "Open a new session.";
     /// A collection that was never loaded, while no server can be asked.
     NotLoaded "not_loaded" X "Load it once in `synced`, with the network up.";
+    /// A subscription that the rules of the session's scope do not give (R22).
+    OutOfScope "out_of_scope" N "Let a rule of `scope` lead to it, or leave it out of the page.";
     /// WebAssembly cannot run in this page.
     WasmForbidden "wasm_forbidden" S "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy.";
     /// The wasm could not be loaded.

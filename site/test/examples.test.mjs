@@ -30,7 +30,7 @@ const ON_REFERENCE = {
     Association: { key: ["id"], collections: { city: { key: ["city"], mutable: true } } },
     Member: { in: "Association", key: ["association", "number"], indexes: { joined: "int" } },
     Statutes: { in: "Association", key: ["association"] },
-    Person: { key: ["id"] },
+    Membership: { key: ["person", "club"], collections: { person: { key: ["person"] } } },
   },
 };
 const execute = promisify(execFile);

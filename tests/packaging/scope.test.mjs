@@ -268,6 +268,14 @@ inWorld("r22_other_subscriptions_of_the_classes_end_and_their_lists_are_told", a
   await world.settled();
   assert.deepEqual(classesOf(session), []);
   assert.equal(told.at(-1), 0, "the list is empty");
+  const goOn = world.slow(session);
+  await assert.rejects(session.collection("Group", { key: ["g"] }).whenReady(), { code: "out_of_scope", message: /no rule/ });
+  goOn();
+  const held = session.hold("Group", { key: ["x"] });
+  held.subscribe(() => {});
+  await world.settled();
+  assert.equal(held.error?.code, "out_of_scope");
+  assert.deepEqual(classesOf(session), [], "a subscription outside of the rules ends at once");
   stop();
   session.live("Group", {}, () => {});
   await world.settled();

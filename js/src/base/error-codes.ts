@@ -59,6 +59,7 @@ export type ErrorCode =
   | "local_data_lost"
   | "closed"
   | "not_loaded"
+  | "out_of_scope"
   | "wasm_forbidden"
   | "wasm_failed"
   | "worker_failed"
@@ -81,6 +82,7 @@ export const RAISED_HERE = {
   unauthorized: { kind: "S", cure: "Give a valid token: pass `token` as a function that fetches a new one." },
   closed: { kind: "A", cure: "Open a new session." },
   not_loaded: { kind: "X", cure: "Load it once in `synced`, with the network up." },
+  out_of_scope: { kind: "N", cure: "Let a rule of `scope` lead to it, or leave it out of the page." },
   forgotten: { kind: "N", cure: "The operation was executed; its result is too old to be told." },
   wasm_forbidden: { kind: "S", cure: "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy." },
   wasm_failed: { kind: "X", cure: "Write `import 'escale/inline'`, which needs no .wasm file; or serve the file, or pass its URL to init()." },

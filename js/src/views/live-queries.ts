@@ -8,6 +8,8 @@ import type { Stop } from "./view.js";
 /** A query, or several over different classes, asked again together. */
 interface Asked {
   readonly isReading: boolean;
+  /** Whether changes of these defs concern it, although they are of another class. */
+  minds?(defs: readonly string[]): boolean;
   changed(): void;
   end(): void;
 }
@@ -57,7 +59,9 @@ export class LiveQueries {
   changed(defs: readonly string[]): void {
     if (this.#open.size === 0) return;
     const classes = new Set(defs.map(classOf));
-    for (const open of this.#open) if (open.classNames.some((name) => classes.has(name))) open.query.changed();
+    for (const open of this.#open) {
+      if (open.classNames.some((name) => classes.has(name)) || open.query.minds?.(defs)) open.query.changed();
+    }
   }
 
   /** Another core is in use: it knows no live query yet, and has other ids. */

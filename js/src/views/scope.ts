@@ -58,6 +58,8 @@ export class Scope {
   readonly #host: ScopeHost;
   /** For each class whose subscriptions this scope owns: the classes that lead to it, directly or not. */
   readonly #sources = new Map<string, ReadonlySet<string>>();
+  /** The defs that the documents lead to, with their classes. */
+  #wanted: ReadonlyMap<string, string> = new Map();
   /** Those that it has begun. Another tab may have ended one since, by other rules: it is not begun again. */
   #begun = new Set<string>();
   #isDirty = true;
@@ -78,6 +80,11 @@ export class Scope {
 
   get isReading(): boolean {
     return this.#isReading;
+  }
+
+  /** Whether there is a subscription among them to which no document leads: it is ended at once. */
+  minds(defs: readonly string[]): boolean {
+    return defs.some((def) => this.#sources.has(classOf(def)) && !this.#wanted.has(def));
   }
 
   /** A document of its classes changed, or a load of them ended. */
@@ -157,6 +164,7 @@ export class Scope {
 
   #settle(wanted: Map<string, string>): void {
     const host = this.#host;
+    this.#wanted = wanted;
     for (const [def, className] of wanted) {
       if (this.#begun.has(def)) continue;
       try {

@@ -74,6 +74,8 @@ export class Views {
   readonly #leave: (def: string) => void;
   readonly #leases: Leases;
   #hasScope = false;
+  /** The defs whose subscriptions the scope has ended, while somebody watches them. */
+  readonly #outside = new Map<string, EscaleError>();
   /** Subscriptions that certainly fit, before they are counted again. */
   #room = 0;
   readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
@@ -125,8 +127,14 @@ export class Views {
       unsubscribe: (def) => {
         this.#leave(def);
         this.#leases.forget(def);
-        // A view that somebody watches shows no documents from now on. If the def comes back, it shows them again.
-        if (!this.#byDef.get(def)?.view.isWatched) this.end(def);
+        const view = this.#byDef.get(def)?.view;
+        if (!view?.isWatched) {
+          this.end(def);
+          return;
+        }
+        // It shows no documents from now on, and says why. If the def comes back, it shows them again.
+        this.#outside.set(def, raise("out_of_scope", `no rule of the session's scope leads to ${def}`));
+        view.refused(this.#reasonOf(def));
       },
       onError: this.#onError,
     };
@@ -222,7 +230,7 @@ export class Views {
     const { mode, faults } = this.#status;
     const fault = faults[def];
     if (fault && !fault.retryable) return fault;
-    return mode === "avion" ? (this.#noServer ??= notLoaded("avion")) : undefined;
+    return this.#outside.get(def) ?? (mode === "avion" ? (this.#noServer ??= notLoaded("avion")) : undefined);
   }
 
   /** Another core is in use. It knows only the subscriptions that are stored on the device, so all are made again. */
@@ -237,6 +245,7 @@ export class Views {
   /** The subscription to a def is over. */
   end(def: string): void {
     this.#leases.forget(def);
+    this.#outside.delete(def);
     this.#byDef.get(def)?.view.end();
     this.#byDef.delete(def);
     for (const name of [...this.#composites.keys()]) {
@@ -264,6 +273,7 @@ export class Views {
     // A holder has subscribed already. A known one may have ended: in another tab, by the server, by the scope.
     const rest = this.#leases.atRest(def);
     if (known ? !known.view.isCurrent : rest === 0) this.#core.subscribe(def, rest);
+    if (this.#outside.delete(def)) known?.view.refused(this.#reasonOf(def));
     if (known) return known;
     const key = this.#classes[className]?.key ?? [];
     const context = { core: this.#core, documents: this.#documents, onError: this.#onError };
