@@ -81,9 +81,9 @@ codes! {
     /// A key property is missing, empty of type, or holds a forbidden `/`.
     BadKey "bad_key" A "Give each key property as a string; only the last one may hold a slash.";
     /// A class that the schema does not declare.
-    UnknownClass "unknown_class" N "Declare the class in the schema, or correct its name.";
+    UnknownClass "unknown_class" N "Declare the class here and on the server, or correct its name.";
     /// A def that names nothing in the schema, or cannot be subscribed to.
-    UnknownDef "unknown_def" N "Declare the collection in the schema, or correct the match.";
+    UnknownDef "unknown_def" N "Declare it here and on the server, or correct the match.";
     /// A query on a property that has no index.
     UnknownIndex "unknown_index" N "Declare the index in the schema, or correct its name.";
     /// More subscriptions than the server's socket takes.
@@ -95,7 +95,7 @@ codes! {
     /// A write changes a property of a collection that is not mutable.
     ImmutableKey "immutable_key" A "Declare the collection `mutable`, or keep the property.";
     /// A write on a document that does not exist, or no longer.
-    NotFound "not_found" N "Use put to create the document.";
+    NotFound "not_found" N "Use put to create the document; an item needs its parent first.";
     /// The stored document is of another version than the write expected.
     VersionConflict "version_conflict" A "Read the current document and write again.";
     /// Two documents would hold the same value of a unique index.

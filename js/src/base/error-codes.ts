@@ -75,7 +75,7 @@ export const RAISED_HERE = {
   bad_schema: { kind: "A", cure: "Correct the schema at the place that the message names." },
   bad_value: { kind: "A", cure: "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys." },
   bad_key: { kind: "A", cure: "Give each key property as a string; only the last one may hold a slash." },
-  unknown_class: { kind: "N", cure: "Declare the class in the schema, or correct its name." },
+  unknown_class: { kind: "N", cure: "Declare the class here and on the server, or correct its name." },
   unknown_index: { kind: "N", cure: "Declare the index in the schema, or correct its name." },
   too_many_subscriptions: { kind: "A", cure: "Unsubscribe from some, or subscribe to a larger collection." },
   too_deep: { kind: "A", cure: "Flatten the value; the bound stands in docs/protocol.md." },
