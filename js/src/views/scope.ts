@@ -73,7 +73,10 @@ export class Scope {
     for (const target of new Set([...this.#rules.values()].flatMap((led) => [...led.keys()]))) {
       const sources = this.#sourcesOf(target);
       if (sources.has(target)) throw raise("bad_option", `scope: class ${target} leads to itself`);
-      for (const owned of [target, ...this.#itemsOf(target)]) this.#sources.set(owned, sources);
+      // A class of items may have rules of its own, too.
+      for (const owned of [target, ...this.#itemsOf(target)]) {
+        this.#sources.set(owned, new Set([...(this.#sources.get(owned) ?? []), ...sources]));
+      }
     }
     this.#schedule();
   }
