@@ -96,7 +96,11 @@ export const ITEM_FAULTS = {
   "a raw item has other properties": ["items.raw", (server) => (server.classes.get("Scan").raw = false)],
   "a parent has any number of items": ["items.too-many", puts(({ write }) => {
     const { setTree } = write;
-    write.setTree = (tree, { items, ...change }) => setTree.call(write, tree, change);
+    write.setTree = (tree, change) => {
+      const kept = { ...change };
+      delete kept.items;
+      return setTree.call(write, tree, kept);
+    };
   }), { quick: false }],
   "a purge of items moves no horizon": ["items.purged", (server) => {
     const { purge } = server;
