@@ -75,8 +75,8 @@ fn rows(folder: &Path) -> BTreeSet<String> {
     found
 }
 
-/// The deletion of a parent of so many items, as JSON: times in milliseconds, rows written or removed, and the bytes of
-/// the reply to a session that held the tree.
+/// Deletes a parent of so many items. Gives JSON: times in milliseconds, and the rows that were written or removed. The
+/// bytes are those of the reply to a session that held the tree.
 fn end(items: usize) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let clock = ManualClock::at(NOON);
