@@ -100,10 +100,7 @@ export class Server {
     const def = defOf(this.#options.org, declared, match);
     this.#withdrawn.add(def);
     // Sessions hear of it as of a change.
-    const v = Math.max(this.#now(), this.db.highest + 1);
-    this.db.highest = v;
-    this.db.changes.set(def, v);
-    for (const listener of [...this.listeners]) listener(new Set([def]), v);
+    this.#announce(new Set([def]), Math.max(this.#now(), this.db.highest + 1));
     return () => void this.#withdrawn.delete(def);
   }
 
@@ -215,10 +212,14 @@ export class Server {
   }
 
   #commit({ changed, now }: Write): void {
-    if (changed.size === 0) return;
-    this.db.highest = now;
-    for (const def of changed) this.db.changes.set(def, now);
-    for (const listener of [...this.listeners]) listener(changed, now);
+    if (changed.size > 0) this.#announce(changed, now);
+  }
+
+  /** These defs have changed at that version. */
+  #announce(changed: ReadonlySet<string>, v: number): void {
+    this.db.highest = v;
+    for (const def of changed) this.db.changes.set(def, v);
+    for (const listener of [...this.listeners]) listener(changed, v);
   }
 
   #isEnded({ data }: { data?: Stored["data"] }, now: number): boolean {

@@ -2,12 +2,12 @@
 
 import type { Core } from "../wasm/core.js";
 import { raise } from "../base/errors.js";
-import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
+import type { ClassDeclaration, ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import { textOf } from "../schema/query.js";
 import { isMap } from "../schema/values.js";
 import { classOf as declaredClass } from "../schema/writing.js";
 import type { Status } from "../session/status.js";
-import { classOf } from "./def.js";
+import { classOf, itemsMatch } from "./def.js";
 
 /** Selects documents of a class, as in `live`. With `items`, the items of that document are subscribed to, too. */
 export type ScopeMatch<S extends SchemaDeclaration, C extends ClassName<S>> =
@@ -159,9 +159,7 @@ export class Scope {
     wanted.set(host.defOf(target, isKey ? { key } : match), target);
     if (!isKey || items !== true) return;
     for (const name of this.#itemsOf(target)) {
-      const properties = host.classes[name]?.key.slice(0, key.length) ?? [];
-      const parent = Object.fromEntries(properties.map((property, at) => [property, key[at]] as const));
-      wanted.set(host.defOf(name, parent), name);
+      wanted.set(host.defOf(name, itemsMatch(host.classes[name] as ClassDeclaration, key as string[])), name);
     }
   }
 

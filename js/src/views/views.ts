@@ -5,6 +5,7 @@ import type { Documents } from "./documents.js";
 import { raise, type EscaleError } from "../base/errors.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { Status } from "../session/status.js";
+import { itemsMatch } from "./def.js";
 import { Leases } from "./leases.js";
 import { compositeOf, type Composite } from "./composite.js";
 import { LiveQueries } from "./live-queries.js";
@@ -189,8 +190,7 @@ export class Views {
     for (const item of items) {
       const declared = this.#classes[item];
       if (declared?.in !== className) throw raise("bad_option", `items: class ${item} is not \`in\` ${className}`);
-      const parent = declared.key.slice(0, key.length).map((name, at) => [name, key[at]]);
-      defs.set(item, defOf(item, Object.fromEntries(parent) as { [name: string]: string }));
+      defs.set(item, defOf(item, itemsMatch(declared, key)));
     }
     const name = [...defs.values()].join();
     const known = this.#composites.get(name);
