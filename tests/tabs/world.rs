@@ -20,6 +20,7 @@ use super::told::{Reports, Told};
 use escale_testkit::backend::Backend;
 use escale_testkit::schema::{data, key, name};
 use escale_testkit::server::{Habits, ModelServer, Write as ServerWrite};
+use escale_testkit::world::rights::take_withdrawn;
 
 const NOW: u64 = 1_700_000_000_000;
 /// Counters, which only the tabs write. The server writes other documents too.
@@ -231,7 +232,7 @@ impl World {
         let (results, _) = self.server.operate(0, request, (0, now), &mut || false);
         let told = self.server.tell_now(0, now);
         let mut request = request.clone();
-        let refused = rights::take_withdrawn(&self.withdrawn, &mut request);
+        let refused = take_withdrawn(&mut request.subs, |def| self.withdrawn.contains(def));
         let mut reply = self.server.reply(&request, results, told);
         reply.parts.extend(refused);
         reply

@@ -19,7 +19,7 @@ mod effects;
 mod follow;
 mod overlay;
 mod query;
-mod rights;
+pub mod rights;
 mod trees;
 mod watch;
 mod wire;
@@ -29,7 +29,7 @@ pub use client::Client;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use escale::codec::ServerFrame;
+use escale::codec::{Part, ServerFrame};
 use escale::crypto::SeededRandom;
 use escale::model::Def;
 
@@ -91,8 +91,8 @@ pub struct World<S> {
     pub contention: u8,
     /// The defs to which an account has no right any more (R22).
     pub withdrawn: BTreeSet<(Tenant, Def)>,
-    /// The defs of requests that are being answered, by call, to which there was no right.
-    taken: BTreeMap<u64, Vec<Def>>,
+    /// Parts of the answers that are being made, by call: of the defs to which there was no right.
+    taken: BTreeMap<u64, Vec<Part>>,
     /// The server was restored from a backup.
     pub was_restored: bool,
     watches_flicker: bool,

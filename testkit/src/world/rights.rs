@@ -7,6 +7,15 @@ use escale::model::Def;
 use super::World;
 use crate::backend::Backend;
 
+/// Takes the defs that were withdrawn out of a request. Gives their parts of the answer.
+pub fn take_withdrawn(subs: &mut Vec<Sub>, is_withdrawn: impl Fn(&Def) -> bool) -> Vec<Part> {
+    let (taken, left): (Vec<Sub>, Vec<Sub>) =
+        std::mem::take(subs).into_iter().partition(|sub| is_withdrawn(&sub.def));
+    *subs = left;
+    let fault = || Some(Fault::new(Code::Withdrawn, "withdrawn by the model"));
+    taken.into_iter().map(|sub| Part { fault: fault(), ..Part::empty(sub.def) }).collect()
+}
+
 impl<S: Backend> World<S> {
     pub(super) fn set_right(&mut self, client: usize, def: Def, is_there: bool) {
         let right = (self.clients[client].setup.tenant, def);
@@ -22,18 +31,13 @@ impl<S: Backend> World<S> {
     }
 
     /// Takes the defs that were withdrawn out of a request, before a server fills its pages.
-    pub(super) fn take_withdrawn(&self, client: usize, subs: &mut Vec<Sub>) -> Vec<Def> {
-        let (left, taken): (Vec<Sub>, Vec<Sub>) =
-            std::mem::take(subs).into_iter().partition(|sub| self.has_right(client, &sub.def));
-        *subs = left;
-        taken.into_iter().map(|sub| sub.def).collect()
+    pub(super) fn take_withdrawn(&self, client: usize, subs: &mut Vec<Sub>) -> Vec<Part> {
+        take_withdrawn(subs, |def| !self.has_right(client, def))
     }
 
     /// Adds the answers about the defs that were taken out.
     pub(super) fn refuse_withdrawn(&mut self, call: u64, parts: &mut Vec<Part>) {
-        let fault = || Some(Fault::new(Code::Withdrawn, "withdrawn by the model"));
-        let taken = self.taken.remove(&call).unwrap_or_default();
-        parts.extend(taken.into_iter().map(|def| Part { fault: fault(), ..Part::empty(def) }));
+        parts.extend(self.taken.remove(&call).unwrap_or_default());
     }
 
     /// The answer to a registration on a socket.

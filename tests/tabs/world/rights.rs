@@ -1,16 +1,6 @@
 //! R22: the right to a def ends, for all tabs of the account, and comes back.
 
 use super::*;
-use escale::codec::{Fault, Part, SyncRequest};
-
-/// Takes the defs that were withdrawn out of a request. Gives their parts of the answer.
-pub(super) fn take_withdrawn(withdrawn: &BTreeSet<Def>, request: &mut SyncRequest) -> Vec<Part> {
-    let (taken, left): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut request.subs).into_iter().partition(|sub| withdrawn.contains(&sub.def));
-    request.subs = left;
-    let fault = || Some(Fault::new(Code::Withdrawn, "withdrawn by the test"));
-    taken.into_iter().map(|sub| Part { fault: fault(), ..Part::empty(sub.def) }).collect()
-}
 
 impl World {
     pub(super) fn change_right(&mut self, def: Def) {
