@@ -86,7 +86,7 @@ impl Base {
 
     /// Panics if the file of the database is damaged.
     pub fn check(&self) {
-        if let Base::Folder(_) = self {
+        if matches!(self, Base::Folder(_)) {
             let sql = "PRAGMA integrity_check";
             let sound: String = self.sqlite().query_row(sql, [], |row| row.get(0)).unwrap();
             assert_eq!(sound, "ok");
