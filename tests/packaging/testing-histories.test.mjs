@@ -26,6 +26,8 @@ const BOXES = ["in", "out"];
 const TAGS = ["red", "blue"];
 const MATCHES = [["Note", {}], ["Count", {}], ["Note", { box: "in" }], ["Note", { box: "out" }], ["Note", { tags: "red" }], ["Note", { key: ["1"] }], ["Book", {}], ["Page", { book: "0" }], ["Page", { book: "1" }], ["Ledger", { key: ["0"] }], ["Ledger", { key: ["1"] }], ["Entry", { book: "0" }], ["Entry", { book: "1" }]];
 const STEPS = 60;
+/** Answers lost one after another delay a session for longer than `settled` waits by default. */
+const WITHIN = { within: 120_000 };
 
 /** Whether the server's document is one that the match selects. */
 function isIn(match, doc) {
@@ -142,7 +144,7 @@ class History {
     lose: (session) => this.world.loseAnswer(session),
     conflict: () => this.world.conflict((world) => this.write(world)),
     time: () => this.world.advance(60_000 * (1 + this.below(2))),
-    settle: () => this.world.settled(),
+    settle: () => this.world.settled(WITHIN),
     async kill(session, device) {
       this.open.delete(device);
       await this.world.kill(session);
@@ -177,7 +179,7 @@ class History {
     for (const session of this.open.values()) for (const match of MATCHES) session.collection(...match);
     this.world.online();
     for (const session of this.open.values()) this.world.online(session);
-    await this.world.settled();
+    await this.world.settled(WITHIN);
     for (const [device, session] of this.open) {
       for (const [className, match] of MATCHES) {
         const theirs = this.world.docs(className).filter((doc) => isIn(match, doc));
