@@ -10,7 +10,7 @@ use escale::{Code, Error, Result};
 
 use super::execute::read_result;
 use super::operation::{Operations, Properties, Ran, Tx, WORKING, key_map, working};
-use super::past_operation::{PastOperation, past_operation};
+use super::order::{PastOperation, past_operation};
 use super::trees::{given_in, tree_of_key};
 
 /// Their names.

@@ -10,11 +10,9 @@ use escale::model::{Value, Version, sha_s};
 use escale::{Code, Error, Kind, Result};
 
 use super::Engine;
-use super::attempts::TRIES_MAX;
 use super::operate::{Asking, COMMITTING, Group};
 use super::operation::{Ran, Tx, WORKING, fault_of, working};
-use super::order::put_seq;
-use super::past_operation::PastOperation;
+use super::order::{PastOperation, TRIES_MAX, put_seq};
 use crate::provider::{Operation, Place};
 use crate::seal::Seal;
 

@@ -1,6 +1,5 @@
 //! The decisions of the server, independent of transport and storage: versions, pulls, pages, refusals.
 
-mod attempts;
 mod begin;
 mod built_in;
 mod checks;
@@ -13,17 +12,16 @@ mod open;
 mod operate;
 mod operation;
 mod order;
-mod past_operation;
 mod pull;
 mod reached;
 mod shown;
 mod trees;
 mod write;
 
-pub use attempts::TRIES_MAX;
 pub use database::adopt_server;
 pub use maintain::{epoch_in, epoch_of, renew_epoch, renew_epoch_of};
 pub use open::{Engine, Opening, first_site, fresh_name};
 pub use operation::{Properties, Ran, Tx};
+pub use order::TRIES_MAX;
 pub use pull::{Caller, Follower, Pushed};
 pub use write::{Outcome, Writing, Written};

@@ -9,9 +9,9 @@ use escale::model::Epoch;
 use escale::model::schema::{Class, Schema};
 use escale::{Code, Error, Result};
 
-use super::attempts::Tries;
 use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
+use super::order::Tries;
 use super::reached::ReachedHeads;
 use super::trees::{item_classes, parent_of};
 use super::{execute, shown, write};

@@ -21,7 +21,7 @@ const SESSIONS_MAX: usize = 4_096;
 
 /// The failed attempts of each session's next operation.
 #[derive(Default)]
-pub(super) struct Tries {
+pub(in crate::engine) struct Tries {
     inner: Mutex<Inner>,
 }
 
@@ -41,7 +41,7 @@ struct Tried {
 
 impl Tries {
     /// The operation has failed once more. Returns whether that was its last attempt.
-    pub(super) fn failed(&self, org: &str, session: &str, id: &str) -> bool {
+    pub(in crate::engine) fn failed(&self, org: &str, session: &str, id: &str) -> bool {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let Inner { by_session, last } = &mut *inner;
         *last += 1;
@@ -60,7 +60,7 @@ impl Tries {
     }
 
     /// The session has advanced to another operation.
-    pub(super) fn ended(&self, org: &str, session: &str) {
+    pub(in crate::engine) fn ended(&self, org: &str, session: &str) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if !inner.by_session.is_empty() {
             inner.by_session.remove(&(org.to_owned(), session.to_owned()));

@@ -7,7 +7,7 @@ use escale::model::Version;
 use crate::provider::{Operation, Snapshot, Spent};
 
 /// An operation whose id is used.
-pub(super) enum PastOperation {
+pub(in crate::engine) enum PastOperation {
     /// Its result is kept.
     Kept(Operation),
     /// Its result was purged.
@@ -16,7 +16,7 @@ pub(super) enum PastOperation {
 
 impl PastOperation {
     /// The version that it gave; none if it was refused.
-    pub(super) fn v(&self) -> Option<Version> {
+    pub(in crate::engine) fn v(&self) -> Option<Version> {
         match self {
             PastOperation::Kept(operation) => operation.v,
             PastOperation::Spent(spent) => spent.v,
@@ -25,7 +25,7 @@ impl PastOperation {
 }
 
 /// The operation of that id, if there was one.
-pub(super) fn past_operation(
+pub(in crate::engine) fn past_operation(
     tx: &(impl Snapshot + ?Sized),
     org: &str,
     account: &str,

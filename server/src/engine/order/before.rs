@@ -3,13 +3,13 @@
 use escale::codec::{Fault, Op};
 use escale::{Code, Result};
 
-use super::execute::is_of_another_name;
-use super::operate::Asking;
 use super::past_operation::{PastOperation, past_operation};
+use crate::engine::execute::is_of_another_name;
+use crate::engine::operate::Asking;
 use crate::provider::{Session, Transaction};
 
 /// The state of an operation before it runs.
-pub(super) enum Before {
+pub(in crate::engine) enum Before {
     /// Already executed or refused. `is_next` says whether its number is the session's next one.
     Past { past: PastOperation, is_next: bool },
     /// Refused without a trace: it is not executed, and nothing is recorded.
@@ -20,7 +20,7 @@ pub(super) enum Before {
 
 /// Applies the rules of order (R11). A known id gets its stored result. Otherwise only the session's next
 /// operation may run.
-pub(super) fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
+pub(in crate::engine) fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
     let Asking { org, caller, session, .. } = asking;
     let refused = |code, what: &str| Ok(Before::Refused(Fault::new(code, what)));
     let last = match tx.session(org, session)? {
@@ -57,7 +57,7 @@ pub(super) fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Be
 }
 
 /// Records the number of the session's last operation.
-pub(super) fn put_seq(tx: &mut dyn Transaction, asking: Asking, seq: u64) -> Result<()> {
+pub(in crate::engine) fn put_seq(tx: &mut dyn Transaction, asking: Asking, seq: u64) -> Result<()> {
     let account = asking.caller.account.clone();
     tx.put_session(asking.session, &Session { account, seq })
 }
