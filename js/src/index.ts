@@ -57,6 +57,7 @@ export type {
   OperandOf,
   OperatorOf,
   PropertyType,
+  Rule,
   SchemaDeclaration,
 } from "./schema/schema-types.js";
 export type { Inspection, Meta, Session } from "./session/session.js";

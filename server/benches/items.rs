@@ -81,7 +81,7 @@ fn end(items: usize) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let clock = ManualClock::at(NOON);
     let engine = filled(folder.path(), &clock, items);
-    let caller = Caller { account: String::new(), may_write: true };
+    let caller = Caller { may_write: true, ..Caller::default() };
     let (mut times, mut changed, mut bytes) = (Vec::new(), 0, 0);
     for number in 0..PARENTS {
         clock.advance(1);

@@ -52,7 +52,7 @@ fn sync(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a folder");
     let clock = ManualClock::at(NOON);
     let engine = filled(folder.path(), &clock);
-    let caller = Caller { account: String::new(), may_write: true };
+    let caller = Caller { may_write: true, ..Caller::default() };
     let shelf = Def::collection(
         &Name::new("Note").expect("a name"),
         &Name::new("shelf").expect("a name"),

@@ -6,6 +6,8 @@ use clap::{Args, Subcommand};
 use escale::model::schema::Schema;
 use escale::{Code, Error, Result};
 
+use crate::rights::Rights;
+
 /// The arguments of `schema`.
 #[derive(Args)]
 pub(crate) struct SchemaArgs {
@@ -28,8 +30,12 @@ impl SchemaArgs {
     pub(crate) fn run(&self, say: fn(&str) -> Result<()>) -> Result<()> {
         let Action::Check { file } = &self.action;
         let schema = read_schema(file)?;
+        let rights = Rights::of(&schema).map_err(|e| e.at(&file.display().to_string()))?;
         let names: Vec<&str> = schema.classes().iter().map(|class| class.name().as_str()).collect();
-        say(&format!("{}: {}", file.display(), names.join(", ")))
+        say(&format!("{}: {}", file.display(), names.join(", ")))?;
+        rights.dead_collections(&schema).iter().try_for_each(|collection| {
+            say(&format!("no account may ever read {collection}: the rule of `read` does not decide it"))
+        })
     }
 }
 

@@ -17,6 +17,7 @@ pub mod http;
 pub mod import;
 pub mod mark;
 pub mod provider;
+pub mod rights;
 pub mod seal;
 pub mod settings;
 pub mod sweep;

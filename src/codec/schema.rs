@@ -8,8 +8,10 @@ use super::wire::{Decode, Encode, Named};
 use super::writer::{FieldOut, Writer};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::SCHEMA_ITEMS_MAX;
-use crate::model::schema::{Class, Collection, Index, IndexType, PROPERTY_TYPES, Schema, connect};
-use crate::model::{Name, SortedMap};
+use crate::model::schema::{
+    Class, Collection, FOR_SERVER, Index, IndexType, PROPERTY_TYPES, Schema, connect,
+};
+use crate::model::{Name, SortedMap, Value};
 
 struct ClassJson {
     key: Vec<Name>,
@@ -22,6 +24,7 @@ struct ClassJson {
     sealed: bool,
     parent: Option<Name>,
     raw: bool,
+    for_server: [Option<Value>; FOR_SERVER.len()],
 }
 
 impl Decode for ClassJson {
@@ -37,6 +40,8 @@ impl Decode for ClassJson {
             "sealed",
             "in",
             "raw",
+            FOR_SERVER[0],
+            FOR_SERVER[1],
         ];
         let mut fields = Fields::only(node, NAMES, format)?;
         Ok(ClassJson {
@@ -50,6 +55,7 @@ impl Decode for ClassJson {
             sealed: fields.or_default()?,
             parent: fields.or_default()?,
             raw: fields.or_default()?,
+            for_server: [fields.or_default()?, fields.or_default()?],
         })
     }
 }
@@ -181,6 +187,7 @@ fn class(name: Name, json: ClassJson) -> Result<Class> {
         sequence,
         raw: json.raw,
         properties,
+        for_server: json.for_server,
     })
 }
 
@@ -215,6 +222,9 @@ impl Encode for Class {
         fields.push(("collections", Optional, &collections));
         fields.push(("indexes", Optional, &indexes));
         fields.push(("properties", Optional, &properties));
+        fields.extend(
+            FOR_SERVER.into_iter().zip(&self.for_server).map(|(name, value)| (name, Optional, value as _)),
+        );
         out.record(&fields);
     }
 }
@@ -267,6 +277,7 @@ mod tests {
             r#"{"B":{"key":["x"]}}"#,
             r#"{"A":{"key":["x"]},"B":{"in":"A","key":["a","n"],"raw":true},"C":{"in":"A","key":["a"]}}"#,
             r#"{"A":{"key":["x"],"clock":"sequence"},"B":{"in":"A","key":["a","n"]}}"#,
+            r#"{"A":{"key":["x"],"rights":{"read":[{"own":"x"},"admin"]},"quota":{"by":"x"}}}"#,
         ] {
             assert_eq!(Schema::from_json(text).unwrap().to_json(), text);
         }

@@ -25,18 +25,19 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 15] = [
+const SERVER: [(&str, &[&str]); 16] = [
     ("clock", &[]),
     ("settings", &[]),
     ("mark", &[]),
     ("provider", &[]),
+    ("rights", &[]),
     ("seal", &["provider"]),
-    ("engine", &["clock", "settings", "mark", "provider", "seal"]),
+    ("engine", &["clock", "settings", "mark", "provider", "rights", "seal"]),
     ("database", &["mark", "provider", "engine"]),
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
     ("backup", &["engine", "provider"]),
-    ("cli_schema", &[]),
+    ("cli_schema", &["rights"]),
     ("cli_backup", &["backup"]),
     ("cli_sweep", &["settings", "engine", "sweep"]),
     ("http", &["engine", "provider"]),

@@ -57,7 +57,26 @@ export interface ClassDeclaration {
   readonly in?: string;
   /** A document holds its key and the bytes of `raw` alone. */
   readonly raw?: true;
+  /** The property by whose values the server counts documents and bytes (quotas). */
+  readonly quota?: { readonly by: string };
+  /** Who reads, creates, updates and deletes documents; without a word, every account of the org. The server decides. */
+  readonly rights?: { readonly [right in "read" | "create" | "update" | "delete"]?: Rule };
 }
+
+/** A condition for a right: see docs/guides/rights.md. */
+export type Rule =
+  | "org"
+  | "admin"
+  | "none"
+  | { readonly own: string }
+  | { readonly unset: string }
+  | {
+      readonly in: string;
+      readonly by: string;
+      readonly where?: { readonly [property: string]: readonly (string | number | boolean | null)[] };
+    }
+  | { readonly all: readonly Rule[] }
+  | readonly Rule[];
 
 /** The classes of an application: a JSON object, equal to the server's schema file. */
 export interface SchemaDeclaration {

@@ -32,6 +32,10 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
         "doc.put" => {
             let data = map(args, "data").map_err(working)?;
             let pk = class.columns(data).map_err(working)?.pk;
+            if tx.decides(class) {
+                let before = living(tx, class, &pk)?;
+                tx.check_change(class, before.as_ref(), Some(data))?;
+            }
             check_version(tx, class, (&pk, data), wanted)?;
             // Checked before it is copied: a small message can be large in memory.
             check_size(data).map_err(working)?;
@@ -41,15 +45,28 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
             let (pk, key) = key(class, args).map_err(working)?;
             let (set, unset) = (map(args, "set").map_err(working)?, names(args, "unset").map_err(working)?);
             check_key_kept(&key, set, &unset).map_err(working)?;
+            let patched = |mut document: Properties| {
+                document.retain(|name, _| !unset.contains(&name.as_str()));
+                document.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
+                document
+            };
+            if tx.decides(class)
+                && let Some(before) = living(tx, class, &pk)?
+            {
+                let after = patched(before.clone());
+                tx.check_change(class, Some(&before), Some(&after))?;
+            }
             check_version(tx, class, (&pk, &key), wanted)?;
-            let found = tx.writing.get(class.name().as_str(), pk.as_str()).map_err(working)?;
-            let (_, mut document) = found.ok_or_else(|| not_found(class))?;
-            document.retain(|name, _| !unset.contains(&name.as_str()));
-            document.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
+            let document = patched(living(tx, class, &pk)?.ok_or_else(|| not_found(class))?);
             tx.put(class.name().as_str(), document)?;
         }
         "doc.delete" => {
             let (pk, key) = key(class, args).map_err(working)?;
+            if tx.decides(class)
+                && let Some(before) = living(tx, class, &pk)?
+            {
+                tx.check_change(class, Some(&before), None)?;
+            }
             check_version(tx, class, (&pk, &key), wanted)?;
             tx.writing.delete(class.name().as_str(), &key).map_err(working)?;
         }
@@ -101,19 +118,36 @@ fn check_version(
     };
     let row = tx.writing.row(class, pk).map_err(working)?;
     // Without a number, nothing shows whether somebody wrote the document since.
-    let Some(wanted) = wanted else { return Err(conflict(class, row)) };
+    let Some(wanted) = wanted else { return Err(conflict(tx, class, row)) };
     // The operation may have changed other documents and not this one, which then is older. But a document
     // that does not exist has no version at all: nothing shows whether somebody deleted it since.
     let is_older = may_be_older && (1..wanted).contains(&row.v);
     if row.v == wanted || is_older || (wanted == 0 && row.deleted) {
         return Ok(());
     }
-    Err(conflict(class, row))
+    Err(conflict(tx, class, row))
 }
 
-fn conflict(class: &Class, row: Row) -> Fault {
+/// The fault carries the document only if the caller may read it (R86).
+fn conflict(tx: &mut Tx<'_>, class: &Class, row: Row) -> Fault {
+    let is_readable = match &row.data {
+        None => Ok(true),
+        Some(data) => data.to_map().and_then(|map| tx.may_read(class, &map)),
+    };
     let what = format!("the document of class {} is of another version", class.name());
-    Fault { phase: WORKING, doc: Some(row), ..Fault::new(Code::VersionConflict, what) }
+    match is_readable {
+        Ok(is_readable) => {
+            let doc = is_readable.then_some(row);
+            Fault { phase: WORKING, doc, ..Fault::new(Code::VersionConflict, what) }
+        }
+        Err(error) => working(error),
+    }
+}
+
+/// The properties of the living document of that pk.
+fn living(tx: &mut Tx<'_>, class: &Class, pk: &Pk) -> std::result::Result<Option<Properties>, Fault> {
+    let found = tx.writing.get(class.name().as_str(), pk.as_str()).map_err(working)?;
+    Ok(found.map(|(_, map)| map))
 }
 
 /// The version that an earlier operation gave to the documents of that class, in that tree if the class has the clock
@@ -126,7 +160,7 @@ fn version_of(
 ) -> std::result::Result<Option<Version>, Fault> {
     let held =
         || Fault::new(Code::OrderHeld, "the operation that `ifVersion` names was refused, or is not known");
-    let (writing, of) = (&tx.writing, (tx.writing.org(), tx.account));
+    let (writing, of) = (&tx.writing, (tx.writing.org(), tx.caller.account.as_str()));
     let past = past_operation(writing.transaction(), of.0, of.1, id).map_err(working)?.ok_or_else(held)?;
     let v = past.v().ok_or_else(held)?;
     if !class.is_sequence() {

@@ -56,7 +56,8 @@ impl Engine {
         let writing = self
             .writing(asking.org, (&begun.head, begun.time), at_least, begun.tx.as_mut())?
             .of_operation(&op.id);
-        let mut run = Tx { writing, account: &asking.caller.account };
+        let (caller, rights, hooks) = (asking.caller, &self.rights, &self.hooks);
+        let mut run = Tx { writing, caller, rights, hooks };
         let ran = if asking.caller.may_write {
             catch_unwind(AssertUnwindSafe(|| self.operations.run(&mut run, &op.name, &op.args)))
                 .unwrap_or_else(|_| Err(panicked(&op.name)))

@@ -13,11 +13,13 @@ use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
 use super::order::Tries;
 use super::reached::ReachedHeads;
+use super::rights::Hooks;
 use super::trees::{item_classes, parent_of};
 use super::{execute, shown, write};
 use crate::clock::Clock;
 use crate::mark::{Mark, Reached};
 use crate::provider::{Document, Head, Maintenance, Place, Provider, Site, SqliteProvider, Tree};
+use crate::rights::Rights;
 use crate::seal::Seal;
 use crate::settings::Settings;
 
@@ -51,6 +53,8 @@ pub struct Engine {
     pub(super) provider: Box<dyn Provider>,
     pub(super) mark: Mark,
     pub(super) schema: Schema,
+    pub(super) rights: Rights,
+    pub(super) hooks: Hooks,
     /// The number of this schema in the database (R38).
     pub(super) generation: u64,
     pub(super) settings: Settings,
@@ -82,6 +86,7 @@ impl Engine {
     /// [`Engine::open`].
     pub fn over(provider: Box<dyn Provider>, mark: Mark, opening: Opening, name: u64) -> Result<Self> {
         opening.settings.check()?;
+        let rights = Rights::of(&opening.schema)?;
         let (generation, was_clear) = adopt(provider.as_ref(), &mark, &opening, name)?;
         if was_clear {
             provider.scrub()?;
@@ -91,6 +96,8 @@ impl Engine {
             provider,
             mark,
             schema,
+            rights,
+            hooks: Hooks::default(),
             generation,
             settings,
             seal,

@@ -11,7 +11,10 @@ use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
 
 use super::built_in;
+use super::pull::Caller;
+use super::rights::Hooks;
 use super::write::Writing;
+use crate::rights::Rights;
 
 /// The outcome of an operation: a value for the session, or the fault that refuses it. A fault of kind C, O
 /// or X is not stored, and the session sends the operation again; for C and X, up to [`super::TRIES_MAX`]
@@ -59,25 +62,32 @@ impl Operations {
         let Some(run) = self.by_name.get(name) else {
             return Err(Fault::new(Code::UnknownOperation, "no operation of that name is registered"));
         };
-        run(tx, args).map_err(|fault| match Code::parse(&fault.code) {
-            Some(code) if RESERVED.contains(&code) => {
-                tracing::error!(
-                    name,
-                    code = fault.code,
-                    "an operation's fault has a code that is not its to give"
-                );
-                Fault { phase: WORKING, ..Fault::new(Code::Internal, "the operation failed") }
-            }
-            // It did start, even if the fault was made with an earlier phase.
-            _ => Fault { phase: fault.phase.max(WORKING), ..fault },
-        })
+        run(tx, args).map_err(|fault| own_fault(name, fault))
+    }
+}
+
+/// The fault of a function of the application, which may give any code but those about a session's order.
+pub(super) fn own_fault(name: &str, fault: Fault) -> Fault {
+    match Code::parse(&fault.code) {
+        Some(code) if RESERVED.contains(&code) => {
+            tracing::error!(
+                name,
+                code = fault.code,
+                "an operation's fault has a code that is not its to give"
+            );
+            Fault { phase: WORKING, ..Fault::new(Code::Internal, "the operation failed") }
+        }
+        // It did start, even if the fault was made with an earlier phase.
+        _ => Fault { phase: fault.phase.max(WORKING), ..fault },
     }
 }
 
 /// The reads and writes of an operation: the documents of one org, in one transaction.
 pub struct Tx<'t> {
     pub(super) writing: Writing<'t>,
-    pub(super) account: &'t str,
+    pub(super) caller: &'t Caller,
+    pub(super) rights: &'t Rights,
+    pub(super) hooks: &'t Hooks,
 }
 
 impl Tx<'_> {
@@ -94,7 +104,7 @@ impl Tx<'_> {
 
     /// The account of the caller; empty if the server requires no tokens.
     pub fn account(&self) -> &str {
-        self.account
+        &self.caller.account
     }
 
     /// The living document with these key properties.

@@ -12,6 +12,7 @@ use smol_str::SmolStr;
 use super::Engine;
 use super::cursor::{Bound, Cursor};
 use super::now::TimedSnapshot;
+use super::rights::Reads;
 use super::trees::{floor_above, tree_of};
 use crate::provider::{Change, ChangeState, Head, Place, Site, Snapshot, Tree};
 
@@ -25,12 +26,14 @@ const PRESENT_BYTES: usize = 25;
 const PUSH_BYTES_MAX: usize = 64 << 10;
 
 /// The caller, and its permission.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// The token's account; empty if the server requires no tokens.
     pub account: String,
     /// Whether operations are allowed.
     pub may_write: bool,
+    /// Whether it administers the org (R86).
+    pub is_admin: bool,
 }
 
 /// A session that follows a def over a socket.
@@ -71,6 +74,8 @@ struct Answer<'a> {
     spare: usize,
     /// The rows with data in the finished parts, if the session takes references to them (R90).
     sent: Option<Sent>,
+    /// Decides each def, unless nothing can refuse one (R86).
+    reads: Option<Reads<'a>>,
 }
 
 impl Engine {
@@ -92,6 +97,7 @@ impl Engine {
             room,
             spare: self.settings.page_bytes - room,
             sent: request.refs.then(Sent::default),
+            reads: self.decides_reads().then(|| Reads::of(self, snapshot.as_ref(), (org, caller), now)),
             site,
             head,
         };
@@ -117,7 +123,8 @@ impl Engine {
     pub fn push(&self, org: &str, def: &Def, v: Version, followers: &[Follower]) -> Result<Option<Pushed>> {
         let class = self.schema.class(def.class().as_str())?;
         let is_of_tree = class.parent().is_some() || tree_of(&self.schema, def).is_some();
-        if is_of_tree || class.is_sequence() {
+        // A push is the same for all followers. A decision is not.
+        if is_of_tree || class.is_sequence() || self.decides_reads_of(class) {
             return Ok(None);
         }
         let timed = self.tell_now(org)?;
@@ -149,7 +156,8 @@ fn recent(
 ) -> Result<Option<Part>> {
     let (site, head) = (timed.site.clone(), timed.head.clone());
     let (snapshot, room) = (timed.snapshot.as_ref(), PUSH_BYTES_MAX);
-    let mut answer = Answer { engine, snapshot, org, now: timed.now, room, spare: 0, sent: None, site, head };
+    let mut answer =
+        Answer { engine, snapshot, org, now: timed.now, room, spare: 0, sent: None, reads: None, site, head };
     let sub = Sub { def: def.clone(), v, cursor: None };
     let Some(mut part) = answer.part(&sub, false)? else { return Ok(None) };
     let is_plain = part.next.is_none() && part.present.is_none() && part.fault.is_none();
@@ -206,7 +214,7 @@ impl Answer<'_> {
         match self.changes(sub, first) {
             Ok(part) => Ok(part),
             Err(error) => match error.code() {
-                Code::UnknownDef | Code::BadCursor => faulty(Fault::from(&error)),
+                Code::UnknownDef | Code::BadCursor | Code::Withdrawn => faulty(Fault::from(&error)),
                 Code::StorageFailed | Code::BadValue => {
                     tracing::error!(org = self.org, %error, "a def cannot be told");
                     let fault = Fault::new(Code::ServerError, "a stored document cannot be read");
@@ -219,6 +227,9 @@ impl Answer<'_> {
 
     fn changes(&mut self, sub: &Sub, first: bool) -> Result<Option<Part>> {
         let is_sequence = self.engine.schema.check_def(&sub.def)?.is_sequence();
+        if let Some(reads) = &mut self.reads {
+            reads.check(&sub.def)?;
+        }
         let epoch = self.head.epoch.clone();
         let bound = Bound { epoch: &epoch, org: self.org, def: &sub.def, asked: sub.v };
         let minute = self.now / 60_000;

@@ -14,6 +14,7 @@ use super::trees::{Held, numbered_tree, parent_of};
 use super::{Engine, shown};
 use crate::clock::Clock;
 use crate::provider::{Action, ChangeState, Document, Entry, FeedRow, Head, Link, Place, Shown, Transaction};
+use crate::rights::Rights;
 use crate::seal::Seal;
 use crate::settings::{Settings, WRITE_MS_MAX};
 
@@ -84,6 +85,7 @@ impl Engine {
             org,
             now,
             schema: &self.schema,
+            rights: &self.rights,
             settings: &self.settings,
             seal: &self.seal,
             clock: self.clock.as_ref(),
@@ -131,6 +133,7 @@ pub struct Writing<'t> {
     /// Its time, and the version of all that it writes outside of trees of the clock `sequence`.
     pub(super) now: Version,
     pub(super) schema: &'t Schema,
+    pub(super) rights: &'t Rights,
     settings: &'t Settings,
     pub(super) seal: &'t Seal,
     clock: &'t dyn Clock,
@@ -250,6 +253,9 @@ impl<'t> Writing<'t> {
             self.count_put(parent, before.as_ref())?;
         }
         let is_new = living.is_none();
+        if is_new {
+            self.check_memberships(class, &shown)?;
+        }
         let v = self.version_in(numbered_tree(class, at, &shown).as_ref())?;
         // Like a tombstone, an expired document is kept for the sessions that do not know of its end.
         let ttl =

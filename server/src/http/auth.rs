@@ -112,7 +112,7 @@ impl Tokens {
     /// Like [`Tokens::admit`], by the tokens as they were when the file was last looked at.
     pub(super) fn admit_again(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Guest> {
         if self.file.is_none() {
-            let caller = Caller { account: String::new(), may_write: true };
+            let caller = Caller { may_write: true, ..Caller::default() };
             return Ok(Guest { account: None, caller });
         }
         let Some(token) = token else {
@@ -125,7 +125,11 @@ impl Tokens {
             None => Err(Error::new(Code::Unauthorized, "the token is unknown or no longer valid")),
             Some(access) if access.orgs.iter().any(|open| open == org) => Ok(Guest {
                 account: Some(access.account.clone()),
-                caller: Caller { account: access.account.clone(), may_write: access.role != Role::Read },
+                caller: Caller {
+                    account: access.account.clone(),
+                    may_write: access.role != Role::Read,
+                    is_admin: access.role == Role::Admin,
+                },
             }),
             Some(_) => Err(Error::new(Code::Forbidden, "the token does not open this org")),
         }

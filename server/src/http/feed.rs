@@ -1,11 +1,12 @@
 //! Passes the database's feed to the hub: the commits of this process and of others, in commit order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use escale::Result;
-use escale::model::{Def, Name, Version};
+use escale::model::{Def, DefKind, Name, Version};
+use smol_str::SmolStr;
 use tokio::sync::{Notify, watch};
 
 use super::hub::Hub;
@@ -49,22 +50,37 @@ impl Follower {
         self.server.tokens.refresh();
         let (engine, hub) = (&self.server.engine, &self.server.hub);
         let pushes = &mut self.pushes;
+        let mut doubts: BTreeMap<String, HashSet<SmolStr>> = BTreeMap::new();
         let mut pass_on = |row: FeedRow| {
             if !hub.has_listeners(&row.org) {
                 return Ok(());
             }
+            if let Some(collection) = engine.memberships_of(&row.class) {
+                let accounts = row.links.get(collection.as_str()).into_iter().flatten().cloned();
+                doubts.entry(row.org.clone()).or_default().extend(accounts);
+            }
+            let decides_by_document = engine.decides_by_document(&row.class);
             pass_on(&row, &mut |def, v| {
+                if decides_by_document && matches!(def.kind(), DefKind::Document(_)) {
+                    hub.doubt_def(&row.org, &def);
+                }
                 hub.hint(&row.org, &def, v);
                 pushes.note(hub, &row.org, def, v);
             });
             Ok(())
         };
         let Changed { seen, is_whole } = engine.provider().changed(Some(&self.seen), &mut pass_on)?;
+        for (org, accounts) in &doubts {
+            hub.doubt(org, accounts);
+        }
         if !is_whole {
             // Rows were removed before they were read, so every session has to pull.
             self.server.metrics.feed_resets.inc();
             let snapshot = engine.provider().read()?;
             for org in hub.orgs() {
+                if engine.decides_reads() {
+                    hub.doubt_all(&org);
+                }
                 hub.hint_all(&org, snapshot.head(&org)?.map_or(0, |head| head.highest));
             }
         }

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use escale::codec::Format;
-use escale::model::{Def, Version};
+use escale::model::{Def, Version, sha_s};
+use smol_str::SmolStr;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -59,6 +60,10 @@ struct Held {
     is_new: bool,
     /// Whether it may have them now.
     has_turn: bool,
+    /// The `shaS` of the account; empty without accounts.
+    account: SmolStr,
+    /// Whether the account may have lost the right to one of the defs (R86).
+    is_doubtful: bool,
 }
 
 /// A socket's place in the hub; it leaves when dropped.
@@ -73,6 +78,8 @@ pub(super) struct Seat {
 /// The messages of a socket's turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
+    /// The rights to its defs must be looked at again, before anything more is sent.
+    Rights,
     /// Its first subscriptions may be confirmed. The session then pulls all of them.
     Live,
     /// Pushes, in their order.
@@ -133,6 +140,28 @@ impl Hub {
         self.give(&mut inner);
     }
 
+    /// Memberships of the accounts with these hashes changed: their sockets look at their rights again.
+    pub(super) fn doubt(&self, org: &str, accounts: &HashSet<SmolStr>) {
+        let inner = lock(&self.inner);
+        let seats = inner.orgs.get(org).into_iter().flat_map(|org| org.seats.values());
+        seats.for_each(|seat| seat.doubt(|account| accounts.contains(account)));
+    }
+
+    /// Any right may have changed in an org.
+    pub(super) fn doubt_all(&self, org: &str) {
+        let inner = lock(&self.inner);
+        let seats = inner.orgs.get(org).into_iter().flat_map(|org| org.seats.values());
+        seats.for_each(|seat| seat.doubt(|_| true));
+    }
+
+    /// A document changed in a way that may end rights to its own def.
+    pub(super) fn doubt_def(&self, org: &str, def: &Def) {
+        let inner = lock(&self.inner);
+        let Some(org) = inner.orgs.get(org) else { return };
+        let numbers = org.listeners.get(def).into_iter().flatten();
+        numbers.filter_map(|number| org.seats.get(number)).for_each(|seat| seat.doubt(|_| true));
+    }
+
     /// How many wait for a turn, once for each def.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.inner).pace.waiting()
@@ -177,6 +206,15 @@ impl Hub {
 }
 
 impl Waiting {
+    /// Makes the socket look at its rights again, if it is of such an account.
+    fn doubt(&self, is_meant: impl Fn(&SmolStr) -> bool) {
+        let mut held = lock(&self.held);
+        if is_meant(&held.account) && !std::mem::replace(&mut held.is_doubtful, true) {
+            drop(held);
+            self.notify.notify_one();
+        }
+    }
+
     /// Holds a hint. Returns whether it is the first one of its def.
     fn hint(&self, def: &Def, v: Version) -> bool {
         let mut held = lock(&self.held);
@@ -216,6 +254,8 @@ impl Seat {
         if (&held.follower, held.format) != (&follower, format) {
             held.pushes.clear();
         }
+        held.account =
+            SmolStr::from(if follower.account.is_empty() { String::new() } else { sha_s(&follower.account) });
         (held.follower, held.format) = (follower, format);
     }
 
@@ -242,6 +282,11 @@ impl Seat {
         self.defs = defs;
     }
 
+    /// The defs that it listens to.
+    pub(super) fn defs(&self) -> &HashSet<Def> {
+        &self.defs
+    }
+
     /// Whether the first subscriptions are not confirmed yet.
     pub(super) fn is_new(&self) -> bool {
         lock(&self.waiting.held).is_new
@@ -261,6 +306,9 @@ impl Seat {
 impl Waiting {
     fn turn(&self) -> Option<Turn> {
         let mut held = lock(&self.held);
+        if std::mem::take(&mut held.is_doubtful) {
+            return Some(Turn::Rights);
+        }
         if !held.pushes.is_empty() {
             return Some(Turn::Pushes(std::mem::take(&mut held.pushes)));
         }

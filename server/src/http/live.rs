@@ -8,13 +8,14 @@ use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use escale::codec::{Fault, Format, LiveRequest, ServerFrame, decode, encode};
 use escale::limits::{SUBS_MAX, TEXT_CHARS_MAX};
+use escale::model::{Def, Version};
 use escale::{Code, Error};
 use tokio::time::{Instant, timeout};
 
 use super::connections::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
-use crate::engine::Follower;
+use crate::engine::{Caller, Follower};
 
 /// Bytes of a message or frame: enough for 1,000 defs with the longest names.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -72,8 +73,8 @@ struct Live {
     server: Arc<Server>,
     org: String,
     token: Option<String>,
-    /// The account of the token; empty without tokens.
-    account: String,
+    /// The caller, as the token was last admitted.
+    caller: Caller,
     socket: WebSocket,
     format: Format,
     messages: (Instant, u32),
@@ -92,8 +93,8 @@ pub(super) async fn serve(
     let _open = Arc::clone(&server.open).read_owned().await;
     let messages = (Instant::now(), 0);
     let (format, unconfirmed) = (Format::Json, Vec::new());
-    let account = String::new();
-    let mut live = Live { server, org, token, account, socket, format, messages, unconfirmed };
+    let caller = Caller::default();
+    let mut live = Live { server, org, token, caller, socket, format, messages, unconfirmed };
     let closing = match live.run(peer, connection).await {
         // The other side closed it, or has disappeared.
         Ok(()) => return,
@@ -155,7 +156,7 @@ impl Live {
         let Some(first) = first? else { return Ok(()) };
         self.token = first.token.clone().or(self.token.take());
         let guest = self.server.admit(self.token.as_deref(), &self.org)?;
-        self.account = guest.caller.account;
+        self.caller = guest.caller;
         let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
         let full = |_| Closing::new(CLOSE_TOO_MANY, Code::TooMany.as_str());
         let _place = self.server.sockets.enter(&caller).map_err(full)?;
@@ -173,8 +174,9 @@ impl Live {
         loop {
             tokio::select! {
                 turn = seat.turn() => {
-                    self.check_token()?;
+                    self.check_token(&mut seat).await?;
                     match turn {
+                        Turn::Rights => self.look_at_rights(&mut seat).await?,
                         Turn::Live => for frame in std::mem::take(&mut self.unconfirmed) {
                             self.send(&frame).await?;
                         },
@@ -187,7 +189,7 @@ impl Live {
                         }
                     }
                 }
-                _ = look.tick() => self.check_token()?,
+                _ = look.tick() => self.check_token(&mut seat).await?,
                 _ = alive.tick() => self.send(&ServerFrame::Alive).await?,
                 () = stopped(&mut stop), if closes_at.is_none() => {
                     // Not all sessions come back in the same moment (R45).
@@ -202,7 +204,7 @@ impl Live {
                         self.token.clone_from(&message.token);
                     }
                     // Its token may be newer than the last look at the file.
-                    self.account = self.server.admit(self.token.as_deref(), &self.org)?.caller.account;
+                    self.caller = self.server.admit(self.token.as_deref(), &self.org)?.caller;
                     self.register(&mut seat, message).await?;
                 }
             }
@@ -210,8 +212,50 @@ impl Live {
     }
 
     /// Closes the socket if its token was withdrawn or has expired, before anything more is sent.
-    fn check_token(&self) -> Result<(), Closing> {
-        Ok(self.server.admit_again(self.token.as_deref(), &self.org).map(drop)?)
+    async fn check_token(&mut self, seat: &mut Seat) -> Result<(), Closing> {
+        let caller = self.server.admit_again(self.token.as_deref(), &self.org)?.caller;
+        if caller == self.caller {
+            return Ok(());
+        }
+        self.caller = caller;
+        self.look_at_rights(seat).await
+    }
+
+    /// Gives up the defs that the account may not read any more. Each gets one last hint, so that the session pulls it and
+    /// learns of it (R86).
+    async fn look_at_rights(&mut self, seat: &mut Seat) -> Result<(), Closing> {
+        if !self.server.engine.decides_reads() {
+            return Ok(());
+        }
+        let defs: Vec<Def> = seat.defs().iter().cloned().collect();
+        let (kept, lost, v) = self.decide(defs).await?;
+        if lost.is_empty() {
+            return Ok(());
+        }
+        seat.listen(kept.into_iter().collect());
+        if seat.is_new() {
+            // The session pulls all its defs after the confirmation.
+            return Ok(());
+        }
+        let mut hints: Vec<(Def, Version)> = lost.into_iter().map(|def| (def, v)).collect();
+        hints.sort();
+        self.server.metrics.hints.inc_by(hints.len() as u64);
+        self.send(&ServerFrame::Hints(hints)).await
+    }
+
+    /// The defs that the account may read, those that it may not, and the version of the org at this moment.
+    async fn decide(&mut self, defs: Vec<Def>) -> Result<(Vec<Def>, Vec<Def>, Version), Closing> {
+        let (server, org, caller) = (Arc::clone(&self.server), self.org.clone(), self.caller.clone());
+        let decided = tokio::task::spawn_blocking(move || {
+            let (readable, v) = server.engine.readable(&org, &caller, &defs)?;
+            let (mut kept, mut lost) = (Vec::new(), Vec::new());
+            for (def, is_readable) in defs.into_iter().zip(readable) {
+                if is_readable { kept.push(def) } else { lost.push(def) }
+            }
+            Ok::<_, Error>((kept, lost, v))
+        });
+        let panicked = |_| Error::new(Code::ServerError, "a decision ended by a panic");
+        Ok(decided.await.map_err(panicked)??)
     }
 
     /// Subscribes to the defs of the message, and confirms. Every change after the confirmation is hinted. The first
@@ -225,8 +269,17 @@ impl Live {
                 Err(error) => refused.push((def, Fault::from(&error))),
             }
         }
-        let follower = Follower { session: message.session, account: self.account.clone() };
+        let follower = Follower { session: message.session, account: self.caller.account.clone() };
         seat.is_of(follower, self.format);
+        if self.server.engine.decides_reads() {
+            // It listens first: a change of its rights during the decision is noticed.
+            seat.listen(live.iter().cloned().collect());
+            let (kept, lost, _) = self.decide(live).await?;
+            let withdrawn =
+                |def| (def, Fault::new(Code::Withdrawn, "the rules do not let this account read that"));
+            refused.extend(lost.into_iter().map(withdrawn));
+            live = kept;
+        }
         seat.listen(live.iter().cloned().collect::<HashSet<_>>());
         let confirmation = ServerFrame::Live { live, refused };
         if seat.is_new() {

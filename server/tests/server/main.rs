@@ -14,5 +14,6 @@ mod engine;
 mod fire;
 mod operating;
 mod requests;
+mod rights;
 mod rules;
 mod support;

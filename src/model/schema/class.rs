@@ -1,11 +1,14 @@
 //! A class of the schema: its key, its collections and its indexes.
 
 use crate::error::{Code, Error, Result};
-use crate::model::{Name, Pk};
+use crate::model::{Name, Pk, Value};
 
 /// The types that `properties` may declare for a property, for TypeScript.
 pub const PROPERTY_TYPES: [&str; 8] =
     ["string", "number", "boolean", "bytes", "string[]", "number[]", "boolean[]", "any"];
+
+/// The words of a class that a server alone reads. Sessions ignore them, and the schema keeps them.
+pub const FOR_SERVER: [&str; 2] = ["rights", "quota"];
 
 /// A class of documents.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +31,8 @@ pub struct Class {
     /// Declared types of properties, for TypeScript only; kept so that
     /// [`Schema::to_json`](super::Schema::to_json) loses nothing.
     pub(crate) properties: Vec<(Name, String)>,
+    /// The values of the words of [`FOR_SERVER`].
+    pub(crate) for_server: [Option<Value>; FOR_SERVER.len()],
 }
 
 /// A way to subscribe to a class's documents: all those whose key has a value.
@@ -170,6 +175,17 @@ impl Class {
     /// For an item with this key, the key of its parent.
     pub fn parent_key<'k, 'p>(&self, parts: &'k [&'p str]) -> Option<&'k [&'p str]> {
         parts.get(..self.items()?.key.len())
+    }
+
+    /// The value of a word of [`FOR_SERVER`], as the schema has it.
+    pub fn for_server(&self, word: &str) -> Option<&Value> {
+        let at = FOR_SERVER.iter().position(|name| *name == word)?;
+        self.for_server[at].as_ref()
+    }
+
+    /// The declared types of properties.
+    pub fn properties(&self) -> &[(Name, String)] {
+        &self.properties
     }
 
     /// The pk of the document with these key properties, in order; knows the exceptions `Org` and `Hdr`.

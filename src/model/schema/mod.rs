@@ -20,7 +20,7 @@ mod compare;
 mod items;
 mod matching;
 
-pub use class::{Class, Collection, Index, IndexType, PROPERTY_TYPES};
+pub use class::{Class, Collection, FOR_SERVER, Index, IndexType, PROPERTY_TYPES};
 pub use columns::{ColumnValue, Columns};
 pub(crate) use items::connect;
 

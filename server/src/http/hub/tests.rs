@@ -112,6 +112,7 @@ impl Session {
                 self.is_confirmed = true;
                 self.known.iter_mut().for_each(|(def, known)| *known = now(&self.org, def));
             }
+            Some(Turn::Rights) => panic!("nobody has rights"),
             Some(Turn::Pushes(frames)) => panic!("nobody pushes: {frames:?}"),
             Some(Turn::Hints(hints)) => {
                 assert!(self.is_confirmed, "a hint before the confirmation");

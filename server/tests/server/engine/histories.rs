@@ -354,7 +354,7 @@ impl World {
             subs: subs.clone(),
             ..SyncRequest::of(session.clone())
         };
-        let caller = Caller { account: account.to_owned(), may_write: asking.may_write };
+        let caller = Caller { account: account.to_owned(), may_write: asking.may_write, is_admin: false };
         let reply = self.engine.as_ref().unwrap().sync(org, &caller, &request).unwrap();
         self.judge(&asking, &ops, subs, &reply);
     }

@@ -163,6 +163,13 @@ fn a_schema_is_checked_without_a_database() {
         escale::model::schema::Schema::from_json(r#"{"Todo":{"key":["id"],"indexes":{"done":"boolean"}}}"#);
     assert!(err.contains("bad_schema") && err.contains(said.unwrap_err().detail()), "{err}");
     assert!(check("{").2.contains("schema.json"), "the file is named");
+    // Rights are read too, and collections that no rule of `read` decides are named.
+    let (code, _, err) = check(r#"{"Todo":{"key":["id"],"rights":{"read":"mine"}}}"#);
+    assert!(code != Some(0) && err.contains("class Todo: rights.read: "), "{err}");
+    let dead =
+        r#"{"Todo":{"key":["id"],"collections":{"list":{"key":["list"]}},"rights":{"read":{"own":"who"}}}}"#;
+    let (code, out, _) = check(dead);
+    assert!(code == Some(0) && out.contains("no account may ever read Todo/list"), "{out}");
     assert!(!folder.path().join("data").exists(), "no database is made");
 }
 

@@ -72,7 +72,7 @@ pub fn open(folder: &Path, clock: &Arc<ManualClock>, settings: Settings) -> Resu
 }
 
 pub fn caller() -> Caller {
-    Caller { account: String::new(), may_write: true }
+    Caller { may_write: true, ..Caller::default() }
 }
 
 pub fn note(id: &str, shelf: &str) -> BTreeMap<String, Value> {

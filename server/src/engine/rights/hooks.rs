@@ -1,0 +1,126 @@
+//! The application's own functions: they may refuse more than the rules do, and never allow more.
+// A fault is as large as the information that the session needs. Refusals are rare.
+#![allow(clippy::result_large_err)]
+
+use std::collections::BTreeMap;
+
+use escale::codec::Fault;
+use escale::model::Def;
+use escale::{Code, Error, Result};
+
+use crate::engine::operation::{Properties, Ran, Tx, own_fault};
+use crate::engine::{Caller, Engine};
+
+/// The one who asks to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The org.
+    pub org: &'a str,
+    /// The caller.
+    pub caller: &'a Caller,
+}
+
+/// The answer of a function that may refuse a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing speaks against it.
+    Allowed,
+    /// The def is `withdrawn` for this caller.
+    Refused,
+}
+
+/// A change that a built-in operation is about to make.
+#[derive(Clone, Copy, Debug)]
+pub struct DocumentChange<'a> {
+    /// The class.
+    pub class: &'a str,
+    /// The living document before the change; none if it is created.
+    pub before: Option<&'a Properties>,
+    /// The document after it; none if it is deleted.
+    pub after: Option<&'a Properties>,
+}
+
+type OnSubscribe = Box<dyn Fn(&Ask<'_>, &Def) -> Verdict + Send + Sync>;
+type OnWrite = Box<dyn Fn(&mut Tx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync>;
+
+/// The functions that an application has registered.
+#[derive(Default)]
+pub(in crate::engine) struct Hooks {
+    subscribe: Option<OnSubscribe>,
+    write: BTreeMap<String, OnWrite>,
+}
+
+impl Hooks {
+    pub(super) fn decide_reads(&self) -> bool {
+        self.subscribe.is_some()
+    }
+
+    pub(super) fn verdict(&self, ask: &Ask, def: &Def) -> Verdict {
+        self.subscribe.as_ref().map_or(Verdict::Allowed, |hook| hook(ask, def))
+    }
+
+    pub(super) fn has_write(&self, class: &str) -> bool {
+        self.write.contains_key(class)
+    }
+
+    pub(super) fn before_write(
+        &self,
+        tx: &mut Tx<'_>,
+        change: &DocumentChange<'_>,
+    ) -> std::result::Result<(), Fault> {
+        let Some(hook) = self.write.get(change.class) else { return Ok(()) };
+        hook(tx, change).map(drop).map_err(|fault| own_fault("on_write", fault))
+    }
+}
+
+impl Engine {
+    /// Lets `hook` refuse reads that the rules allow. It is asked for each def of each reply and each subscription of a
+    /// socket, and must be quick. Its refusals are `withdrawn`. A later call replaces an earlier one.
+    ///
+    /// ```
+    /// use escale_server::engine::{Engine, Verdict};
+    ///
+    /// fn without_drafts(engine: Engine) -> Engine {
+    ///     engine.on_subscribe(|ask, def| {
+    ///         let is_draft = def.class().as_str() == "Draft";
+    ///         if is_draft && !ask.caller.is_admin { Verdict::Refused } else { Verdict::Allowed }
+    ///     })
+    /// }
+    /// ```
+    #[must_use]
+    pub fn on_subscribe(mut self, hook: impl Fn(&Ask<'_>, &Def) -> Verdict + Send + Sync + 'static) -> Self {
+        self.hooks.subscribe = Some(Box::new(hook));
+        self
+    }
+
+    /// Runs `hook` before a built-in operation changes a document of `class`, in its transaction. It may refuse the
+    /// change, read, and write other documents. It is not run for the writes of hooks and of registered operations.
+    /// Errors: `bad_option` if the class is unknown or has a hook already.
+    ///
+    /// ```
+    /// use escale::Code;
+    /// use escale::codec::Fault;
+    /// use escale_server::engine::Engine;
+    ///
+    /// fn with_locks(engine: Engine) -> escale::Result<Engine> {
+    ///     engine.on_write("Note", |_tx, change| match change.before {
+    ///         Some(note) if note.contains_key("locked") => Err(Fault::new(Code::Forbidden, "the note is locked")),
+    ///         _ => Ok(None),
+    ///     })
+    /// }
+    /// ```
+    pub fn on_write(
+        mut self,
+        class: &str,
+        hook: impl Fn(&mut Tx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let bad = |what: &str| Err(Error::new(Code::BadOption, format!("on_write of class {class}: {what}")));
+        if self.schema.class(class).is_err() {
+            return bad("the schema has no such class");
+        }
+        if self.hooks.write.insert(class.to_owned(), Box::new(hook)).is_some() {
+            return bad("the class has a hook already");
+        }
+        Ok(self)
+    }
+}

@@ -1,0 +1,31 @@
+//! Rights in the engine (R86): reads are decided in the snapshot of a reply, writes in their transaction, and the
+//! application's own functions may refuse more.
+//!
+//! A schema without rights costs nothing here: each question begins with a look into a map that is empty.
+
+mod hooks;
+mod read;
+mod write;
+
+pub(super) use hooks::Hooks;
+pub use hooks::{Ask, DocumentChange, Verdict};
+pub(super) use read::Reads;
+
+use escale::model::Value;
+
+use super::operation::Properties;
+use super::pull::Caller;
+use crate::rights::Asker;
+
+/// The caller, as rules see it.
+fn asker(caller: &Caller) -> Asker<'_> {
+    Asker { account: &caller.account, is_admin: caller.is_admin }
+}
+
+/// Whether the life of a membership has ended at that time. A right ends with it, in writes too.
+fn is_over(membership: &Properties, now_ms: u64) -> bool {
+    membership
+        .get("maxLife")
+        .and_then(Value::as_u64)
+        .is_some_and(|minute| minute.saturating_mul(60_000) <= now_ms)
+}

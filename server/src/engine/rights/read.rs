@@ -1,0 +1,199 @@
+//! Reads: one decision for each def, without looking at its rows.
+
+use std::collections::HashMap;
+
+use escale::codec::Data;
+use escale::limits::VERSION_MAX;
+use escale::model::schema::Class;
+use escale::model::{Def, DefKind, Name, Version, sha_s};
+use escale::{Code, Error, Result};
+
+use super::hooks::{Ask, Verdict};
+use super::{asker, is_over};
+use crate::engine::operation::Properties;
+use crate::engine::trees::{floor_above, tree_of};
+use crate::engine::{Caller, Engine};
+use crate::provider::{ChangeState, Place, Snapshot};
+use crate::rights::{Membership, Memberships, Right, Subject};
+
+/// Memberships of one account in one class that a request reads. A write gives no account more.
+pub(in crate::engine) const MEMBERSHIPS_MAX: usize = 1_000;
+
+/// The decisions for one caller in one snapshot.
+pub(in crate::engine) struct Reads<'a> {
+    engine: &'a Engine,
+    snapshot: &'a dyn Snapshot,
+    org: &'a str,
+    caller: &'a Caller,
+    /// By class: the `shaS` of the group, and the membership. Read when the first rule asks.
+    held: HashMap<Name, Vec<(String, Properties)>>,
+    now: Version,
+}
+
+impl Engine {
+    /// Whether a read may be refused at all.
+    pub fn decides_reads(&self) -> bool {
+        !self.rights.are_empty() || self.hooks.decide_reads()
+    }
+
+    /// Whether the caller may subscribe to each of these defs, as of one snapshot, with the version that its org has
+    /// there. Errors: those of the database.
+    pub fn readable(&self, org: &str, caller: &Caller, defs: &[Def]) -> Result<(Vec<bool>, Version)> {
+        let snapshot = self.provider.read()?;
+        let highest = snapshot.head(org)?.map_or(0, |head| head.highest);
+        let mut reads = Reads::of(self, snapshot.as_ref(), (org, caller), self.clock.now_ms());
+        let decided = defs.iter().map(|def| match reads.check(def) {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Code::Withdrawn => Ok(false),
+            // The document cannot be read. The pull says so.
+            Err(error) if error.code() == Code::StorageFailed || error.code() == Code::BadValue => Ok(true),
+            Err(error) => Err(error),
+        });
+        Ok((decided.collect::<Result<_>>()?, highest))
+    }
+
+    /// Whether a read of a class may be refused.
+    pub(in crate::engine) fn decides_reads_of(&self, class: &Class) -> bool {
+        self.rights.closed(class.name().as_str(), Right::Read).is_some() || self.hooks.decide_reads()
+    }
+
+    /// Whether a change of a document may end somebody's right to its own def.
+    pub fn decides_by_document(&self, class: &str) -> bool {
+        self.rights.closed(class, Right::Read).is_some()
+    }
+
+    /// For a class of memberships, the collection that lists those of an account.
+    pub fn memberships_of(&self, class: &str) -> Option<&Name> {
+        self.rights.memberships_of(class)
+    }
+}
+
+impl<'a> Reads<'a> {
+    /// No decision yet.
+    pub(in crate::engine) fn of(
+        engine: &'a Engine,
+        snapshot: &'a dyn Snapshot,
+        (org, caller): (&'a str, &'a Caller),
+        now: Version,
+    ) -> Self {
+        Reads { engine, snapshot, org, caller, held: HashMap::new(), now }
+    }
+
+    /// Refuses a def that the caller may not read. Errors: `withdrawn`, and those of the database.
+    pub(in crate::engine) fn check(&mut self, def: &Def) -> Result<()> {
+        let withdrawn = |what: String| Err(Error::new(Code::Withdrawn, what));
+        let class = self.engine.schema.class(def.class().as_str())?;
+        if !self.is_allowed(class, def)? {
+            return withdrawn(format!(
+                "the rules of class {} do not let this account read that",
+                class.name()
+            ));
+        }
+        let (org, caller) = (self.org, self.caller);
+        if self.engine.hooks.verdict(&Ask { org, caller }, def) == Verdict::Refused {
+            return withdrawn(format!(
+                "the server does not let this account read that of class {}",
+                class.name()
+            ));
+        }
+        Ok(())
+    }
+
+    fn is_allowed(&mut self, class: &Class, def: &Def) -> Result<bool> {
+        let engine = self.engine;
+        let Some(rule) = engine.rights.closed(class.name().as_str(), Right::Read) else { return Ok(true) };
+        let asker = asker(self.caller);
+        match def.kind() {
+            DefKind::Class => rule.holds(asker, Subject::Class, self),
+            DefKind::Document(pk) => {
+                let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
+                match self.document(class, at)? {
+                    // The part says only that there is none.
+                    None => Ok(true),
+                    Some(map) => rule.holds(asker, Subject::Document(&map), self),
+                }
+            }
+            DefKind::Collection(name, hash) => {
+                let collection = class.collection(name)?;
+                match collection.key() {
+                    [property] => {
+                        let is_of_list = collection.is_list();
+                        rule.holds(asker, Subject::Hash { property, hash, is_of_list }, self)
+                    }
+                    key => match tree_of(&engine.schema, def) {
+                        Some(_) => match self.parent_key(class, key, hash)? {
+                            // Without a parent there are no items, and the part says only that.
+                            None => Ok(true),
+                            Some(shared) => rule.holds(asker, Subject::Shared(&shared), self),
+                        },
+                        None => rule.holds(asker, Subject::Class, self),
+                    },
+                }
+            }
+        }
+    }
+
+    /// The properties of a living document.
+    fn document(&self, class: &Class, at: Place) -> Result<Option<Properties>> {
+        let Some(document) = self.snapshot.document(at)?.filter(|document| !document.deleted) else {
+            return Ok(None);
+        };
+        if floor_above(self.snapshot, class, at)?.is_some() {
+            return Ok(None);
+        }
+        let bytes = self.engine.seal.open(at, document.v, &document.data)?;
+        Data::from_bytes(&bytes)?.to_map().map(Some)
+    }
+
+    /// The properties that all items of a parent share: its key, under their own names. None if it was never there.
+    fn parent_key(&self, class: &Class, names: &[Name], pk: &str) -> Result<Option<Properties>> {
+        let Some(parent) = class.parent() else { return Ok(None) };
+        let of = self.engine.schema.class(parent.as_str())?;
+        let at = Place { org: self.org, class: parent.as_str(), pk };
+        // A tombstone has the key, too.
+        let Some(document) = self.snapshot.document(at)? else { return Ok(None) };
+        let bytes = self.engine.seal.open(at, document.v, &document.data)?;
+        let mut map = Data::from_bytes(&bytes)?.to_map()?;
+        let key = names.iter().zip(of.key());
+        let shared =
+            key.filter_map(|(name, own)| Some((name.to_string(), map.remove(own.as_str())?))).collect();
+        Ok(Some(shared))
+    }
+
+    /// The living memberships of the caller in a class.
+    fn memberships(&self, rule: &Membership) -> Result<Vec<(String, Properties)>> {
+        let def = Def::collection(&rule.class, &rule.collection, &[&self.caller.account])?;
+        let mut found = Vec::new();
+        self.snapshot.changes(self.org, &def, (0, ""), VERSION_MAX + 1, &mut |change| {
+            if change.state == ChangeState::Alive {
+                let at = Place { org: self.org, class: rule.class.as_str(), pk: &change.pk };
+                let bytes = self.engine.seal.open(at, change.v, &change.data)?;
+                let map = Data::from_bytes(&bytes)?.to_map()?;
+                let group = map.get(rule.group.as_str()).and_then(escale::model::Value::as_str).map(sha_s);
+                found.extend(group.filter(|_| !is_over(&map, self.now)).map(|group| (group, map)));
+            }
+            Ok(found.len() < MEMBERSHIPS_MAX)
+        })?;
+        Ok(found)
+    }
+}
+
+impl Memberships for Reads<'_> {
+    fn has(&mut self, rule: &Membership, group: &str) -> Result<bool> {
+        let class = self.engine.schema.class(rule.class.as_str())?;
+        // A text that can be no key names no group.
+        let Ok(pk) = class.pk_of(&[group, &self.caller.account]) else { return Ok(false) };
+        let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
+        let membership = self.document(class, at)?;
+        Ok(membership.is_some_and(|map| !is_over(&map, self.now) && rule.is_met_by(&map)))
+    }
+
+    fn has_hashed(&mut self, rule: &Membership, hash: &str) -> Result<bool> {
+        if !self.held.contains_key(&rule.class) {
+            let held = self.memberships(rule)?;
+            self.held.insert(rule.class.clone(), held);
+        }
+        let held = &self.held[&rule.class];
+        Ok(held.iter().any(|(group, map)| group == hash && rule.is_met_by(map)))
+    }
+}

@@ -1,0 +1,82 @@
+//! The ten rules of docs/guides/rights.md, by the schema of that page.
+
+use super::support::*;
+
+const PAGE: &str = include_str!("../../../../docs/guides/rights.md");
+
+fn schema() -> &'static str {
+    let (_, rest) = PAGE.split_once("```json\n").unwrap();
+    rest.split_once("```").unwrap().0
+}
+
+#[test]
+fn r86_the_ten_rules_of_the_guide_hold() {
+    let (engine, _) = engine_of(schema());
+    members(&engine, "o");
+    let client = |account: &str| Client::new(&engine, "o", account);
+    let [mut root, mut lea, mut bob, mut ada, mut out] = ["root", "lea", "bob", "ada", "out"].map(client);
+    let withdrawn = || Err("withdrawn".to_owned());
+
+    // 1
+    assert_eq!(
+        (bob.put("Board", doc(&[("id", "1")])), root.put("Board", doc(&[("id", "1")]))),
+        ("forbidden".into(), "ok".into())
+    );
+    assert_eq!(out.rows("Board"), Ok(vec![pk(&["1"])]));
+    // 2
+    let day = |owner: &str| doc(&[("owner", owner), ("day", "monday")]);
+    assert_eq!(
+        (bob.put("Diary", day("bob")), bob.put("Diary", day("ada"))),
+        ("ok".into(), "forbidden".into())
+    );
+    assert_eq!(bob.rows(&collection("Diary", "owner", &["bob"])), Ok(vec![pk(&["bob", "monday"])]));
+    assert_eq!(root.rows(&collection("Diary", "owner", &["bob"])), withdrawn());
+    // 3, 4
+    let note = |author: &str| doc(&[("group", "g"), ("id", "1"), ("author", author)]);
+    assert_eq!(
+        (ada.put("Note", note("ada")), out.put("Note", note("out"))),
+        ("forbidden".into(), "forbidden".into())
+    );
+    assert_eq!(
+        (bob.put("Note", note("lea")), bob.put("Note", note("bob"))),
+        ("forbidden".into(), "ok".into())
+    );
+    let notes = collection("Note", "group", &["g"]);
+    assert_eq!((ada.rows(&notes), out.rows(&notes)), (Ok(vec![pk(&["g", "1"])]), withdrawn()));
+    // 5
+    assert_eq!(lea.patch("Note", &["g", "1"], doc(&[("text", "x")])), "ok");
+    assert_eq!(bob.patch("Note", &["g", "1"], doc(&[("only", "bob")])), "ok");
+    assert_eq!(lea.patch("Note", &["g", "1"], doc(&[("text", "y")])), "forbidden");
+    // 6
+    assert_eq!(
+        (ada.delete("Note", &["g", "1"]), lea.delete("Note", &["g", "1"])),
+        ("forbidden".into(), "ok".into())
+    );
+    // 7
+    let mut letter = doc(&[("id", "1")]);
+    letter.insert("to".into(), texts(&["ada", "bob"]));
+    assert_eq!(out.put("Letter", letter.clone()), "ok");
+    assert_eq!(ada.rows(&collection("Letter", "to", &["ada"])), Ok(vec![pk(&["1"])]));
+    assert_eq!(out.rows(&collection("Letter", "to", &["ada"])), withdrawn());
+    assert_eq!(ada.patch("Letter", &["1"], doc(&[("text", "x")])), "forbidden");
+    // 8
+    let member = |account: &str| doc(&[("group", "g"), ("account", account), ("role", "write")]);
+    assert_eq!(
+        (bob.put("Member", member("eva")), lea.put("Member", member("eva"))),
+        ("forbidden".into(), "ok".into())
+    );
+    assert_eq!(
+        (ada.delete("Member", &["g", "bob"]), bob.delete("Member", &["g", "bob"])),
+        ("forbidden".into(), "ok".into())
+    );
+    assert_eq!(bob.rows(&notes), withdrawn());
+    // 9
+    assert_eq!(root.put("Team", doc(&[("group", "g")])), "ok");
+    assert_eq!(lea.put("Task", doc(&[("group", "g"), ("id", "1")])), "ok");
+    let tasks = collection("Task", "in", &["g"]);
+    assert_eq!((lea.rows(&tasks), bob.rows(&tasks)), (Ok(vec![pk(&["g", "1"])]), withdrawn()));
+    // 10
+    assert_eq!(out.put("Report", doc(&[("id", "1")])), "ok");
+    assert_eq!((out.rows("Report"), root.rows("Report")), (withdrawn(), Ok(vec![pk(&["1"])])));
+    assert_eq!(root.patch("Report", &["1"], doc(&[("text", "x")])), "forbidden");
+}

@@ -1,0 +1,8 @@
+//! Access rights: R86 decided by the server, next to an oracle that knows the rules in another form.
+
+mod decided;
+mod guide;
+mod hooks;
+mod oracle;
+mod sockets;
+mod support;
