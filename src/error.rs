@@ -100,6 +100,8 @@ codes! {
     VersionConflict "version_conflict" A "Read the current document and write again.";
     /// Two documents would hold the same value of a unique index.
     NotUnique "not_unique" A "Choose another value.";
+    /// A write makes a counter grow above its limit (R88).
+    QuotaExceeded "quota_exceeded" A "Delete documents, or ask the org's administrator for more room.";
     /// Reserved for later; refused by name until then.
     NotSupported "not_supported" A "This version of Escale does not do that yet; see the CHANGELOG.";
 

@@ -8,6 +8,7 @@ export const KINDS = {
   key_mismatch: "A",
   immutable_key: "A",
   not_unique: "A",
+  quota_exceeded: "A",
   version_conflict: "A",
   session_reused: "A",
   not_supported: "A",

@@ -22,6 +22,7 @@ export type ErrorCode =
   | "not_found"
   | "version_conflict"
   | "not_unique"
+  | "quota_exceeded"
   | "not_supported"
   | "malformed"
   | "bad_reply"

@@ -14,7 +14,7 @@ use super::order::{PastOperation, past_operation};
 use super::trees::{given_in, tree_of_key};
 
 /// Their names.
-pub(super) const NAMES: [&str; 4] = ["doc.put", "doc.patch", "doc.delete", "batch"];
+pub(super) const NAMES: [&str; 5] = ["doc.put", "doc.patch", "doc.delete", "batch", "quota.set"];
 
 /// The version that a document must have.
 enum IfVersion<'a> {
@@ -24,8 +24,11 @@ enum IfVersion<'a> {
     Of(&'a str),
 }
 
-/// Runs a built-in operation on one document.
+/// Runs a built-in operation on one document, or one for administrators.
 pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
+    if name == "quota.set" {
+        return super::rights::set(tx, args);
+    }
     let class = tx.writing.schema().class(text(args, "class").map_err(working)?).map_err(working)?;
     let wanted = if_version(args).map_err(working)?;
     match name {

@@ -8,6 +8,7 @@ use escale::{Code, Error, Result};
 
 use super::Engine;
 use super::open::{WRITE_WAIT, first_site, fresh_name, next_epoch};
+use super::rights::{Counted, put_counter, read_counter};
 use super::trees::{items_of, parent_of};
 use crate::mark::{Mark, Reached};
 use crate::provider::{
@@ -58,6 +59,7 @@ impl Engine {
             let gone = purged.count();
             n += gone;
             if gone > 0 {
+                self.count_purged(begun.tx.as_mut(), (org, now), &purged)?;
                 // The horizon moves with the first removal, and not before. Until then no session needs
                 // `present`.
                 if gone > self.raise_horizons(begun.tx.as_mut(), org, &purged)? {
@@ -72,6 +74,20 @@ impl Engine {
         n += self.purge_trees(org)?;
         self.purge_results(org)?;
         Ok(n)
+    }
+
+    /// Counts back the documents whose lives had ended (R88).
+    fn count_purged(&self, tx: &mut dyn Transaction, (org, now): (&str, u64), purged: &Purged) -> Result<()> {
+        for (class, pk, document) in purged.documents.iter().filter(|(_, _, document)| !document.deleted) {
+            let Some(quota) = self.rights.quota(class) else { continue };
+            let counted = Counted::stored(quota, &self.seal, Place { org, class, pk }, document)?;
+            for of in counted.names() {
+                let mut counter = read_counter(tx, &self.seal, (org, of))?;
+                counter.subtract(&counted);
+                put_counter(tx, &self.seal, (org, of, now), &counter)?;
+            }
+        }
+        Ok(())
     }
 
     /// The versions of the clock `sequence` are below no time. So its trees have horizons of their own, which move above

@@ -1,19 +1,20 @@
 //! Opens an engine: compares the schema with the one in the database, checks the site key, and renews the
 //! epoch if the watermark requires it (R8).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use escale::model::Epoch;
 use escale::model::schema::{Class, Schema};
+use escale::model::{Epoch, Version};
 use escale::{Code, Error, Result};
 
 use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
 use super::order::Tries;
 use super::reached::ReachedHeads;
-use super::rights::Hooks;
+use super::rights::{COUNTERS, Counted, Counter, Hooks, differ, put_counter, stored_counter};
 use super::trees::{item_classes, parent_of};
 use super::{execute, shown, write};
 use crate::clock::Clock;
@@ -331,6 +332,10 @@ fn adopt_schema(tx: &mut dyn Maintenance, site: &mut Site, opening: &Opening) ->
             })?;
             tracing::info!("the schema changed: memberships and indexes are made again");
         }
+        let (was, rights) = (Rights::of(&older)?, Rights::of(&opening.schema)?);
+        if differ(&was, &rights) {
+            recount(tx, opening, &rights)?;
+        }
     }
     site.schema = text;
     site.generation += 1;
@@ -358,6 +363,32 @@ fn rebuild(tx: &mut dyn Maintenance, opening: &Opening, older: &Schema) -> Resul
         }
         Ok(())
     })
+}
+
+/// Counts all documents again, because other classes have quotas now. The limits stay.
+fn recount(tx: &mut dyn Maintenance, opening: &Opening, rights: &Rights) -> Result<()> {
+    let mut counters: BTreeMap<(String, String), (Counter, Version)> = BTreeMap::new();
+    each_document(tx, |_, found| {
+        let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
+        if found.class == COUNTERS {
+            let (of, stored) = stored_counter(&opening.seal, at, &found.document)?;
+            let (counter, v) = counters.entry((found.org.clone(), of)).or_default();
+            (counter.documents_max, counter.bytes_max) = (stored.documents_max, stored.bytes_max);
+            *v = found.document.v.max(*v);
+        } else if let Some(quota) = rights.quota(&found.class).filter(|_| !found.document.deleted) {
+            let counted = Counted::stored(quota, &opening.seal, at, &found.document)?;
+            for of in counted.names() {
+                let (counter, v) = counters.entry((found.org.clone(), of.to_owned())).or_default();
+                counter.add(&counted);
+                *v = found.document.v.max(*v);
+            }
+        }
+        Ok(())
+    })?;
+    for ((org, of), (counter, v)) in &counters {
+        put_counter(tx, &opening.seal, (org, of, *v), counter)?;
+    }
+    Ok(())
 }
 
 /// Adds an item to its tree, if its class was in no schema for a while. Parents ended meanwhile without it, so an item

@@ -10,6 +10,7 @@ use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
 use super::checks::{check_immutable, check_key_kept, check_map, key_of, unreadable};
+use super::rights::{Counted, Counters};
 use super::trees::{Held, numbered_tree, parent_of};
 use super::{Engine, shown};
 use crate::clock::Clock;
@@ -94,6 +95,7 @@ impl Engine {
             commit: format!("v{now}"),
             kept: 0,
             own: BTreeSet::new(),
+            counters: Counters::default(),
             trees: BTreeMap::new(),
             changed: false,
             regressed: None,
@@ -145,6 +147,8 @@ pub struct Writing<'t> {
     pub(super) kept: Version,
     /// Documents that this write has written. They have the version `now`, which is no regression.
     own: BTreeSet<Actor>,
+    /// The counters that this write has read.
+    pub(super) counters: Counters,
     /// The trees that this write has read, by their parents.
     pub(super) trees: BTreeMap<Actor, Held>,
     changed: bool,
@@ -249,6 +253,12 @@ impl<'t> Writing<'t> {
             check_immutable(class, &document.shown, &shown)?;
         }
         self.check_unique(class, at, &shown.entries)?;
+        if let Some(quota) = self.rights.quota(at.class) {
+            let after = Counted::of(quota, &map, data.as_bytes());
+            let before =
+                living.map(|document| Counted::stored(quota, self.seal, at, document)).transpose()?;
+            self.count(before.as_ref(), Some(&after))?;
+        }
         if let Some(parent) = &parent {
             self.count_put(parent, before.as_ref())?;
         }
@@ -286,6 +296,9 @@ impl<'t> Writing<'t> {
         let Some(before) = stored.as_ref().and_then(Stored::living) else {
             return Err(Error::new(Code::NotFound, format!("no such document of class {}", class.name())));
         };
+        if let Some(counted) = self.counted(class, at, before)? {
+            self.count(Some(&counted), None)?;
+        }
         if !class.is_sync() {
             return self.remove(class, at, before);
         }

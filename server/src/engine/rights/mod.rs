@@ -4,11 +4,16 @@
 //! A schema without rights costs nothing here: each question begins with a look into a map that is empty.
 
 mod hooks;
+mod quotas;
 mod read;
 mod write;
 
 pub(super) use hooks::Hooks;
 pub use hooks::{Ask, DocumentChange, Verdict};
+pub use quotas::Counter;
+pub(super) use quotas::{
+    COUNTERS, Counted, Counters, differ, put_counter, read_counter, set, stored_counter,
+};
 pub(super) use read::Reads;
 
 use escale::model::Value;
