@@ -16,6 +16,9 @@ const ACCOUNTS: [&str; 5] = ["root", "lea", "bob", "ada", "out"];
 const GROUPS: [&str; 2] = ["g", "h"];
 const IDS: [&str; 3] = ["1", "2", "3"];
 
+/// Requests to one database. In memory, each write copies the journal.
+const REQUESTS_MAX: usize = 6_000;
+
 const CLASSES: [&str; 11] =
     ["Member", "Note", "Diary", "Letter", "Board", "Draft", "Open", "Team", "Task", "Area", "Plot"];
 
@@ -144,13 +147,18 @@ fn names_of_key(class: &str) -> &'static [&'static str] {
     }
 }
 
-/// A document with random properties.
-fn some_document(chance: &mut Chance, class: &str) -> (Vec<String>, Map) {
+/// An account: `who` in most cases, because most rules say something of the caller's own documents.
+fn some_account(chance: &mut Chance, who: &'static str) -> &'static str {
+    if chance.is(60) { who } else { chance.pick(&ACCOUNTS) }
+}
+
+/// A document with random properties, as `who` may write it.
+fn some_document(chance: &mut Chance, class: &str, who: &'static str) -> (Vec<String>, Map) {
     let mut map = Map::new();
     for name in names_of_key(class) {
         let value = match *name {
             "group" => chance.pick(&GROUPS),
-            "account" | "owner" => chance.pick(&ACCOUNTS),
+            "account" | "owner" => some_account(chance, who),
             _ => chance.pick(&IDS),
         };
         map.insert((*name).to_owned(), Value::from(value));
@@ -159,9 +167,9 @@ fn some_document(chance: &mut Chance, class: &str) -> (Vec<String>, Map) {
     match class {
         "Member" => drop(map.insert("role".into(), chance.pick(&["read", "write", "admin"]).into())),
         "Note" => {
-            map.insert("owner".into(), chance.pick(&ACCOUNTS).into());
+            map.insert("owner".into(), some_account(chance, who).into());
             if chance.is(30) {
-                map.insert("only".into(), chance.pick(&ACCOUNTS).into());
+                map.insert("only".into(), some_account(chance, who).into());
             }
         }
         "Letter" => {
@@ -174,9 +182,9 @@ fn some_document(chance: &mut Chance, class: &str) -> (Vec<String>, Map) {
     (key, map)
 }
 
-fn some_def(chance: &mut Chance, class: &'static str) -> (Asked, String) {
+fn some_def(chance: &mut Chance, class: &'static str, who: &'static str) -> (Asked, String) {
     let is_item = matches!(class, "Task" | "Plot");
-    let (key, _) = some_document(chance, class);
+    let (key, _) = some_document(chance, class, who);
     let parts: Vec<&str> = key.iter().map(String::as_str).collect();
     let kinds: &[&str] = match class {
         "Member" => &["", "@", "account", "group"],
@@ -193,8 +201,8 @@ fn some_def(chance: &mut Chance, class: &'static str) -> (Asked, String) {
             let of = match name {
                 _ if is_item => owned(&parts[..parts.len() - 1]),
                 "group" => owned(&[chance.pick(&GROUPS)]),
-                "pair" => owned(&[chance.pick(&GROUPS), chance.pick(&ACCOUNTS)]),
-                _ => owned(&[chance.pick(&ACCOUNTS)]),
+                "pair" => owned(&[chance.pick(&GROUPS), some_account(chance, who)]),
+                _ => owned(&[some_account(chance, who)]),
             };
             let values: Vec<&str> = of.iter().map(String::as_str).collect();
             let def = collection(class, name, &values);
@@ -283,7 +291,7 @@ fn play(schema: &str, chance: &mut Chance, requests: usize) -> Result<[usize; 4]
         clock.advance(chance.below(3));
         let client = clients.get_mut(&(org, who)).unwrap();
         if chance.is(50) {
-            let (asked, def) = some_def(chance, class);
+            let (asked, def) = some_def(chance, class, who);
             let (found, expected) = (client.rows(&def), model.read(org, class, &asked, who));
             counts[usize::from(found.is_err())] += 1;
             if found != expected {
@@ -291,7 +299,7 @@ fn play(schema: &str, chance: &mut Chance, requests: usize) -> Result<[usize; 4]
             }
             continue;
         }
-        let (key, map) = some_document(chance, class);
+        let (key, map) = some_document(chance, class, who);
         let parts: Vec<&str> = key.iter().map(String::as_str).collect();
         let before = model.docs[org].get(&(class, key.clone())).cloned();
         let (found, expected) = match chance.below(4) {
@@ -324,9 +332,8 @@ fn play(schema: &str, chance: &mut Chance, requests: usize) -> Result<[usize; 4]
 fn r86_random_requests_get_the_answers_of_the_oracle() {
     let requests = std::env::var("ESCALE_RIGHTS").map_or(6_000, |n| n.parse().expect("a number"));
     let (mut chance, mut sums) = (Chance::new(), [0; 4]);
-    // A database in memory copies its journal at each write, so each has a bounded number of requests.
-    for first in (0..requests).step_by(6_000) {
-        let counts = play(RIGHTS, &mut chance, (requests - first).min(6_000));
+    for first in (0..requests).step_by(REQUESTS_MAX) {
+        let counts = play(RIGHTS, &mut chance, (requests - first).min(REQUESTS_MAX));
         let counts = counts.unwrap_or_else(|difference| panic!("{difference}"));
         sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
@@ -372,6 +379,7 @@ fn r86_the_oracle_notices_each_planted_mistake() {
     ] {
         assert_eq!(RIGHTS.matches(rule).count(), 1, "{rule}");
         let planted = RIGHTS.replace(rule, mistake);
-        assert!(play(&planted, &mut chance, 20_000).is_err(), "not noticed: {mistake}");
+        let is_noticed = (0..10).any(|_| play(&planted, &mut chance, REQUESTS_MAX).is_err());
+        assert!(is_noticed, "not noticed: {mistake}");
     }
 }
