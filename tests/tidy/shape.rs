@@ -56,7 +56,7 @@ fn files_of_a_folder_make_no_large_circles() {
 
 #[test]
 fn shapes_are_seen() {
-    let text = "impl<T> Set<T> {\n    pub fn a(&self) {}\n    fn b() {}\n}\nimpl Clone for Set {\n    fn clone() {}\n}\n";
+    let text = "impl<T> Set<T> {\n    /// fn example()\n    pub fn a(&self) {}\n    fn b() {}\n}\nimpl Clone for Set {\n    fn clone() {}\n}\n";
     assert_eq!(inherent_methods(text), [("Set".to_owned(), 2)]);
     let file = |path: &str, text: &str| File { path: path.into(), text: text.into() };
     let (a, b) = (file("src/x/a.rs", "use super::b::B;"), file("src/x/b.rs", "use super::c::C;"));
@@ -93,8 +93,9 @@ fn inherent_methods(text: &str) -> Vec<(String, usize)> {
         } else if line == "}" {
             is_inside = false;
         } else if is_inside && line.starts_with("    ") && !line.starts_with("     ") {
+            // The examples of a method's documentation are no methods.
             let words: Vec<&str> = line.split_whitespace().collect();
-            let is_method = words.iter().take(4).any(|word| *word == "fn");
+            let is_method = !line.starts_with("    //") && words.iter().take(4).any(|word| *word == "fn");
             if let Some((_, count)) = found.last_mut().filter(|_| is_method) {
                 *count += 1;
             }
