@@ -59,7 +59,7 @@ impl Engine {
             let gone = purged.count();
             n += gone;
             if gone > 0 {
-                self.count_purged(begun.tx.as_mut(), (org, now), &purged)?;
+                count_purged(self, begun.tx.as_mut(), (org, now), &purged)?;
                 // The horizon moves with the first removal, and not before. Until then no session needs
                 // `present`.
                 if gone > self.raise_horizons(begun.tx.as_mut(), org, &purged)? {
@@ -74,20 +74,6 @@ impl Engine {
         n += self.purge_trees(org)?;
         self.purge_results(org)?;
         Ok(n)
-    }
-
-    /// Counts back the documents whose lives had ended (R88).
-    fn count_purged(&self, tx: &mut dyn Transaction, (org, now): (&str, u64), purged: &Purged) -> Result<()> {
-        for (class, pk, document) in purged.documents.iter().filter(|(_, _, document)| !document.deleted) {
-            let Some(quota) = self.rights.quota(class) else { continue };
-            let counted = Counted::stored(quota, &self.seal, Place { org, class, pk }, document)?;
-            for of in counted.names() {
-                let mut counter = read_counter(tx, &self.seal, (org, of))?;
-                counter.subtract(&counted);
-                put_counter(tx, &self.seal, (org, of, now), &counter)?;
-            }
-        }
-        Ok(())
     }
 
     /// The versions of the clock `sequence` are below no time. So its trees have horizons of their own, which move above
@@ -196,6 +182,25 @@ impl Engine {
             }
         }
     }
+}
+
+/// Counts back the documents whose lives had ended (R88).
+fn count_purged(
+    engine: &Engine,
+    tx: &mut dyn Transaction,
+    (org, now): (&str, u64),
+    purged: &Purged,
+) -> Result<()> {
+    for (class, pk, document) in purged.documents.iter().filter(|(_, _, document)| !document.deleted) {
+        let Some(quota) = engine.rights.quota(class) else { continue };
+        let counted = Counted::stored(quota, &engine.seal, Place { org, class, pk }, document)?;
+        for of in counted.names() {
+            let mut counter = read_counter(tx, &engine.seal, (org, of))?;
+            counter.subtract(&counted);
+            put_counter(tx, &engine.seal, (org, of, now), &counter)?;
+        }
+    }
+    Ok(())
 }
 
 /// The epoch of an org in the database file at `path`. Without an org, the epoch of all orgs in which nothing

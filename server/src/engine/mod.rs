@@ -25,5 +25,5 @@ pub use open::{Engine, Opening, first_site, fresh_name};
 pub use operation::{Properties, Ran, Tx};
 pub use order::TRIES_MAX;
 pub use pull::{Caller, Follower, Pushed};
-pub use rights::{Ask, Counter, DocumentChange, Verdict};
+pub use rights::{Access, Ask, Counter, DocumentChange, Hooks, Verdict};
 pub use write::{Outcome, Writing, Written};

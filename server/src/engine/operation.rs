@@ -10,10 +10,9 @@ use escale::model::schema::Class;
 use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
 
-use super::built_in;
-use super::pull::Caller;
 use super::rights::Hooks;
 use super::write::Writing;
+use super::{Caller, built_in};
 use crate::rights::Rights;
 
 /// The outcome of an operation: a value for the session, or the fault that refuses it. A fault of kind C, O

@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 use super::Engine;
 use super::cursor::{Bound, Cursor};
 use super::now::TimedSnapshot;
-use super::rights::Reads;
+use super::rights::{Access, Reads};
 use super::trees::{floor_above, tree_of};
 use crate::provider::{Change, ChangeState, Head, Place, Site, Snapshot, Tree};
 
@@ -97,7 +97,9 @@ impl Engine {
             room,
             spare: self.settings.page_bytes - room,
             sent: request.refs.then(Sent::default),
-            reads: self.decides_reads().then(|| Reads::of(self, snapshot.as_ref(), (org, caller), now)),
+            reads: Access::of(self)
+                .is_decided()
+                .then(|| Reads::of(self, snapshot.as_ref(), (org, caller), now)),
             site,
             head,
         };
@@ -124,7 +126,7 @@ impl Engine {
         let class = self.schema.class(def.class().as_str())?;
         let is_of_tree = class.parent().is_some() || tree_of(&self.schema, def).is_some();
         // A push is the same for all followers. A decision is not.
-        if is_of_tree || class.is_sequence() || self.decides_reads_of(class) {
+        if is_of_tree || class.is_sequence() || Access::of(self).is_decided_for(class) {
             return Ok(None);
         }
         let timed = self.tell_now(org)?;

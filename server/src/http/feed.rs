@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use super::hub::Hub;
 use super::state::{Server, stopped};
+use crate::engine::Access;
 use crate::provider::{Changed, FeedRow, Seen};
 
 /// How often the database is asked whether another process has committed. The question takes microseconds.
@@ -49,17 +50,18 @@ impl Follower {
         // A token that was withdrawn before a commit brings no hint of it.
         self.server.tokens.refresh();
         let (engine, hub) = (&self.server.engine, &self.server.hub);
+        let access = Access::of(engine);
         let pushes = &mut self.pushes;
         let mut doubts: BTreeMap<String, HashSet<SmolStr>> = BTreeMap::new();
         let mut pass_on = |row: FeedRow| {
             if !hub.has_listeners(&row.org) {
                 return Ok(());
             }
-            if let Some(collection) = engine.memberships_of(&row.class) {
+            if let Some(collection) = access.memberships_of(&row.class) {
                 let accounts = row.links.get(collection.as_str()).into_iter().flatten().cloned();
                 doubts.entry(row.org.clone()).or_default().extend(accounts);
             }
-            let decides_by_document = engine.decides_by_document(&row.class);
+            let decides_by_document = access.is_decided_by_document(&row.class);
             pass_on(&row, &mut |def, v| {
                 if decides_by_document && matches!(def.kind(), DefKind::Document(_)) {
                     hub.doubt_def(&row.org, &def);
@@ -78,7 +80,7 @@ impl Follower {
             self.server.metrics.feed_resets.inc();
             let snapshot = engine.provider().read()?;
             for org in hub.orgs() {
-                if engine.decides_reads() {
+                if access.is_decided() {
                     hub.doubt_all(&org);
                 }
                 hub.hint_all(&org, snapshot.head(&org)?.map_or(0, |head| head.highest));

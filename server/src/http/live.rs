@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::connections::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
-use crate::engine::{Caller, Follower};
+use crate::engine::{Access, Caller, Follower};
 
 /// Bytes of a message or frame: enough for 1,000 defs with the longest names.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -224,7 +224,7 @@ impl Live {
     /// Gives up the defs that the account may not read any more. Each gets one last hint, so that the session pulls it and
     /// learns of it (R86).
     async fn look_at_rights(&mut self, seat: &mut Seat) -> Result<(), Closing> {
-        if !self.server.engine.decides_reads() {
+        if !Access::of(&self.server.engine).is_decided() {
             return Ok(());
         }
         let defs: Vec<Def> = seat.defs().iter().cloned().collect();
@@ -247,7 +247,7 @@ impl Live {
     async fn decide(&mut self, defs: Vec<Def>) -> Result<(Vec<Def>, Vec<Def>, Version), Closing> {
         let (server, org, caller) = (Arc::clone(&self.server), self.org.clone(), self.caller.clone());
         let decided = tokio::task::spawn_blocking(move || {
-            let (readable, v) = server.engine.readable(&org, &caller, &defs)?;
+            let (readable, v) = Access::of(&server.engine).readable(&org, &caller, &defs)?;
             let (mut kept, mut lost) = (Vec::new(), Vec::new());
             for (def, is_readable) in defs.into_iter().zip(readable) {
                 if is_readable { kept.push(def) } else { lost.push(def) }
@@ -271,7 +271,7 @@ impl Live {
         }
         let follower = Follower { session: message.session, account: self.caller.account.clone() };
         seat.is_of(follower, self.format);
-        if self.server.engine.decides_reads() {
+        if Access::of(&self.server.engine).is_decided() {
             // It listens first: a change of its rights during the decision is noticed.
             seat.listen(live.iter().cloned().collect());
             let (kept, lost, _) = self.decide(live).await?;

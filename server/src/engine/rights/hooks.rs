@@ -43,14 +43,54 @@ pub struct DocumentChange<'a> {
 type OnSubscribe = Box<dyn Fn(&Ask<'_>, &Def) -> Verdict + Send + Sync>;
 type OnWrite = Box<dyn Fn(&mut Tx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync>;
 
-/// The functions that an application has registered.
+/// The functions of an application that refuse more than its rules do. They never allow more.
+///
+/// ```
+/// use escale::Code;
+/// use escale::codec::Fault;
+/// use escale_server::engine::{Engine, Hooks, Verdict};
+///
+/// fn with_hooks(engine: Engine) -> escale::Result<Engine> {
+///     let hooks = Hooks::default()
+///         .on_subscribe(|ask, def| {
+///             let is_draft = def.class().as_str() == "Draft";
+///             if is_draft && !ask.caller.is_admin { Verdict::Refused } else { Verdict::Allowed }
+///         })
+///         .on_write("Note", |_tx, change| match change.before {
+///             Some(note) if note.contains_key("locked") => Err(Fault::new(Code::Forbidden, "the note is locked")),
+///             _ => Ok(None),
+///         });
+///     engine.hooked(hooks)
+/// }
+/// ```
 #[derive(Default)]
-pub(in crate::engine) struct Hooks {
+pub struct Hooks {
     subscribe: Option<OnSubscribe>,
     write: BTreeMap<String, OnWrite>,
 }
 
 impl Hooks {
+    /// Lets `hook` refuse reads that the rules allow. It is asked for each def of each reply and each subscription of a
+    /// socket, and must be quick. Its refusals are `withdrawn`. A later call replaces an earlier one.
+    #[must_use]
+    pub fn on_subscribe(mut self, hook: impl Fn(&Ask<'_>, &Def) -> Verdict + Send + Sync + 'static) -> Self {
+        self.subscribe = Some(Box::new(hook));
+        self
+    }
+
+    /// Runs `hook` before a built-in operation changes a document of `class`, in its transaction. It may refuse the
+    /// change, read, and write other documents. It is not run for the writes of hooks and of registered operations. A
+    /// later call replaces an earlier one of the class.
+    #[must_use]
+    pub fn on_write(
+        mut self,
+        class: &str,
+        hook: impl Fn(&mut Tx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync + 'static,
+    ) -> Self {
+        self.write.insert(class.to_owned(), Box::new(hook));
+        self
+    }
+
     pub(super) fn decide_reads(&self) -> bool {
         self.subscribe.is_some()
     }
@@ -74,53 +114,14 @@ impl Hooks {
 }
 
 impl Engine {
-    /// Lets `hook` refuse reads that the rules allow. It is asked for each def of each reply and each subscription of a
-    /// socket, and must be quick. Its refusals are `withdrawn`. A later call replaces an earlier one.
-    ///
-    /// ```
-    /// use escale_server::engine::{Engine, Verdict};
-    ///
-    /// fn without_drafts(engine: Engine) -> Engine {
-    ///     engine.on_subscribe(|ask, def| {
-    ///         let is_draft = def.class().as_str() == "Draft";
-    ///         if is_draft && !ask.caller.is_admin { Verdict::Refused } else { Verdict::Allowed }
-    ///     })
-    /// }
-    /// ```
-    #[must_use]
-    pub fn on_subscribe(mut self, hook: impl Fn(&Ask<'_>, &Def) -> Verdict + Send + Sync + 'static) -> Self {
-        self.hooks.subscribe = Some(Box::new(hook));
-        self
-    }
-
-    /// Runs `hook` before a built-in operation changes a document of `class`, in its transaction. It may refuse the
-    /// change, read, and write other documents. It is not run for the writes of hooks and of registered operations.
-    /// Errors: `bad_option` if the class is unknown or has a hook already.
-    ///
-    /// ```
-    /// use escale::Code;
-    /// use escale::codec::Fault;
-    /// use escale_server::engine::Engine;
-    ///
-    /// fn with_locks(engine: Engine) -> escale::Result<Engine> {
-    ///     engine.on_write("Note", |_tx, change| match change.before {
-    ///         Some(note) if note.contains_key("locked") => Err(Fault::new(Code::Forbidden, "the note is locked")),
-    ///         _ => Ok(None),
-    ///     })
-    /// }
-    /// ```
-    pub fn on_write(
-        mut self,
-        class: &str,
-        hook: impl Fn(&mut Tx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync + 'static,
-    ) -> Result<Self> {
-        let bad = |what: &str| Err(Error::new(Code::BadOption, format!("on_write of class {class}: {what}")));
-        if self.schema.class(class).is_err() {
-            return bad("the schema has no such class");
+    /// Registers the functions that refuse reads and writes, in place of earlier ones. Errors: `bad_option` if one is of
+    /// a class that the schema does not have.
+    pub fn hooked(mut self, hooks: Hooks) -> Result<Self> {
+        if let Some(class) = hooks.write.keys().find(|class| self.schema.class(class).is_err()) {
+            let what = format!("on_write of class {class}: the schema has no such class");
+            return Err(Error::new(Code::BadOption, what));
         }
-        if self.hooks.write.insert(class.to_owned(), Box::new(hook)).is_some() {
-            return bad("the class has a hook already");
-        }
+        self.hooks = hooks;
         Ok(self)
     }
 }

@@ -8,12 +8,12 @@ mod quotas;
 mod read;
 mod write;
 
-pub(super) use hooks::Hooks;
-pub use hooks::{Ask, DocumentChange, Verdict};
+pub use hooks::{Ask, DocumentChange, Hooks, Verdict};
 pub use quotas::Counter;
 pub(super) use quotas::{
     COUNTERS, Counted, Counters, differ, put_counter, read_counter, set, stored_counter,
 };
+pub use read::Access;
 pub(super) use read::Reads;
 
 use escale::model::Value;

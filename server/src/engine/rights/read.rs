@@ -30,18 +30,42 @@ pub(in crate::engine) struct Reads<'a> {
     now: Version,
 }
 
-impl Engine {
+/// Questions about who may read, for replies, pushes and sockets.
+#[derive(Clone, Copy)]
+pub struct Access<'e>(&'e Engine);
+
+impl<'e> Access<'e> {
+    /// The questions to an engine.
+    pub fn of(engine: &'e Engine) -> Self {
+        Access(engine)
+    }
+
     /// Whether a read may be refused at all.
-    pub fn decides_reads(&self) -> bool {
-        !self.rights.are_empty() || self.hooks.decide_reads()
+    pub fn is_decided(self) -> bool {
+        !self.0.rights.are_empty() || self.0.hooks.decide_reads()
+    }
+
+    /// Whether a read of a class may be refused.
+    pub(in crate::engine) fn is_decided_for(self, class: &Class) -> bool {
+        self.is_decided_by_document(class.name().as_str()) || self.0.hooks.decide_reads()
+    }
+
+    /// Whether a change of a document may end somebody's right to its own def.
+    pub fn is_decided_by_document(self, class: &str) -> bool {
+        self.0.rights.closed(class, Right::Read).is_some()
+    }
+
+    /// For a class of memberships, the collection that lists those of an account.
+    pub fn memberships_of(self, class: &str) -> Option<&'e Name> {
+        self.0.rights.memberships_of(class)
     }
 
     /// Whether the caller may subscribe to each of these defs, as of one snapshot, with the version that its org has
     /// there. Errors: those of the database.
-    pub fn readable(&self, org: &str, caller: &Caller, defs: &[Def]) -> Result<(Vec<bool>, Version)> {
-        let snapshot = self.provider.read()?;
+    pub fn readable(self, org: &str, caller: &Caller, defs: &[Def]) -> Result<(Vec<bool>, Version)> {
+        let snapshot = self.0.provider.read()?;
         let highest = snapshot.head(org)?.map_or(0, |head| head.highest);
-        let mut reads = Reads::of(self, snapshot.as_ref(), (org, caller), self.clock.now_ms());
+        let mut reads = Reads::of(self.0, snapshot.as_ref(), (org, caller), self.0.clock.now_ms());
         let decided = defs.iter().map(|def| match reads.check(def) {
             Ok(()) => Ok(true),
             Err(error) if error.code() == Code::Withdrawn => Ok(false),
@@ -50,21 +74,6 @@ impl Engine {
             Err(error) => Err(error),
         });
         Ok((decided.collect::<Result<_>>()?, highest))
-    }
-
-    /// Whether a read of a class may be refused.
-    pub(in crate::engine) fn decides_reads_of(&self, class: &Class) -> bool {
-        self.rights.closed(class.name().as_str(), Right::Read).is_some() || self.hooks.decide_reads()
-    }
-
-    /// Whether a change of a document may end somebody's right to its own def.
-    pub fn decides_by_document(&self, class: &str) -> bool {
-        self.rights.closed(class, Right::Read).is_some()
-    }
-
-    /// For a class of memberships, the collection that lists those of an account.
-    pub fn memberships_of(&self, class: &str) -> Option<&Name> {
-        self.rights.memberships_of(class)
     }
 }
 
