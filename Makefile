@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | cluster | feeds | crowd | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | clean
+make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | cluster | feeds | crowd | storms | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports), with the documentation under /docs
@@ -21,6 +21,7 @@ make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox |
                  each commit once
   make crowd     open SOCKETS sockets (10000) of sessions at the server, write, kill it and let all come back: measures
                  memory, times and refusals
+  make storms    let SESSIONS sessions (100000) at ten instances come back from kills and a slow database, in virtual time
   make failovers  end the leading tab of three FAILOVERS times (150): closed, killed or frozen; another must take over
   make quotas    give a session QUOTAS sizes of device (30), too small for the database to nearly enough
   make flips     flip FLIPS bits (200), one at a time, in the files of the browser's storage, and see that a session ends equal
@@ -59,7 +60,7 @@ TARGETS :=
 export KILLS FEEDS SOCKETS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-server cluster feeds crowd failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server shifted counter
+.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-server cluster feeds crowd storms failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server shifted counter
 
 help:
 	@: $(info $(HELP))
@@ -103,6 +104,9 @@ feeds: rust postgres
 
 crowd: server postgres
 	@scripts/crowd
+
+storms: rust
+	SESSIONS=$${SESSIONS:-100000} cargo test --locked --package escale-server --all-features --lib storms -- --nocapture
 
 failovers: package counter browsers
 	@scripts/test failovers

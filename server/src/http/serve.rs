@@ -31,10 +31,16 @@ const PURGE_EVERY: Duration = Duration::from_secs(3_600);
 
 /// Connections that the system holds until they are accepted: after a restart, all sessions come back together. The
 /// system may allow fewer.
-const BACKLOG: u32 = 4_096;
+pub(super) const BACKLOG: u32 = 4_096;
 
 /// How long connections may take to end when the server stops.
 const STOP_MAX: Duration = Duration::from_secs(5);
+
+/// The usual bounds of [`ServeOptions`]. Those in pairs are for each caller, and for all together.
+pub(super) const CONNECTIONS_MAX: usize = 2_048;
+pub(super) const REQUESTS_MAX: (usize, usize) = (32, 128);
+pub(super) const SOCKETS_MAX: (usize, usize) = (128, 12_000);
+pub(super) const PULLS: u64 = 400;
 
 /// The options of an instance on the network.
 pub struct ServeOptions {
@@ -101,10 +107,10 @@ impl ServeOptions {
             send_max: Duration::from_secs(10),
             alive_every: Duration::from_secs(8),
             token_every: Duration::from_secs(2),
-            connections_max: 2_048,
-            requests_max: (32, 128),
-            sockets_max: (128, 12_000),
-            pulls: 400,
+            connections_max: CONNECTIONS_MAX,
+            requests_max: REQUESTS_MAX,
+            sockets_max: SOCKETS_MAX,
+            pulls: PULLS,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The hub: orgs are kept apart, hints are merged, and nobody misses one.
 
+mod storms;
+
 use std::collections::BTreeMap;
 
 use escale_testkit::seeds;
