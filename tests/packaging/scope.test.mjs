@@ -175,7 +175,7 @@ test("r22_subscriptions_are_those_that_the_held_documents_lead_to", { timeout: 6
 
 /** A test in a world with one account, opened on a device that is subscribed to it. */
 function inWorld(name, run) {
-  test(name, { timeout: 60_000 }, async () => {
+  test(name, { timeout: 60_000 }, async (context) => {
     const documents = {
       Account: [{ id: "me", avatars: ["a"] }],
       Avatar: ["a", "b"].map((id) => ({ id, groups: ["g"], city: "" })),
@@ -185,7 +185,7 @@ function inWorld(name, run) {
     try {
       const session = await world.open();
       session.collection("Account", { key: ["me"] });
-      await run(world, session);
+      await run(world, session, context);
     } finally {
       await world.close();
     }
@@ -212,12 +212,19 @@ inWorld("r22_a_rule_is_checked_before_anything_is_subscribed_to", async (world, 
   assert.deepEqual(classesOf(session), ["Avatar", "Chat", "Group", "Member"]);
 });
 
-inWorld("r22_a_rule_that_fails_changes_nothing_and_is_told", async (world, session) => {
+inWorld("r22_a_rule_that_fails_changes_nothing_and_is_told", async (world, session, context) => {
   session.scope(RULES);
   await world.settled();
   const before = owned(session);
-  world.put("Account", { id: "me" });
-  await world.settled();
+  const told = [];
+  globalThis.reportError = (error) => told.push(error);
+  context.after(() => delete globalThis.reportError);
+  for (const n of [1, 2]) {
+    world.put("Account", { id: "me", n });
+    await world.settled();
+  }
+  assert.equal(told.length, 1, "once, as the application threw it");
+  assert.ok(told[0] instanceof TypeError);
   assert.equal(session.status.error.code, "bad_option");
   assert.match(session.status.error.message, /the rule from Account to Avatar failed: TypeError/);
   assert.deepEqual(owned(session), before);

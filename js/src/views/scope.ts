@@ -2,6 +2,7 @@
 
 import type { Core } from "../wasm/core.js";
 import { raise } from "../base/errors.js";
+import { report } from "../base/report.js";
 import type { ClassDeclaration, ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import { textOf } from "../schema/query.js";
 import { isMap } from "../schema/values.js";
@@ -65,6 +66,8 @@ export class Scope {
   #isDirty = true;
   #isReading = false;
   #isOver = false;
+  /** The last failure of a rule that was reported. */
+  #reported = "";
 
   constructor(rules: Rules, host: ScopeHost) {
     this.#host = host;
@@ -145,6 +148,9 @@ export class Scope {
         try {
           for (const match of documents.flatMap((document) => rule(document))) this.#add(wanted, target, match);
         } catch (error) {
+          // As an error of any other callback. A rule runs at each change, and tells once.
+          if (this.#reported !== String(error)) report(error);
+          this.#reported = String(error);
           throw raise("bad_option", `scope: the rule from ${from} to ${target} failed: ${String(error)}`, error);
         }
       }
