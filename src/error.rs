@@ -163,7 +163,7 @@ codes! {
     /// The store was written by a newer version of Escale.
     StoreTooNew "store_too_new" D "Reload the page to get the newer version of the application.";
     /// The schema contradicts the store on the device.
-    SchemaMismatch "schema_mismatch" D "Give the class another name, or call wipe({ org, account }) and load everything again.";
+    SchemaMismatch "schema_mismatch" D "Give the class another name. On a device, wipe({ org, account }) makes room for a new store.";
     /// The page is not a secure context, so nothing can be encrypted.
     InsecureContext "insecure_context" S "Serve the page over https or from localhost, or open in `incognito`.";
     /// The device has no room left.
