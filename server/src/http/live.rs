@@ -12,7 +12,7 @@ use escale::model::{Def, Version};
 use escale::{Code, Error};
 use tokio::time::{Instant, timeout};
 
-use super::connections::Connection;
+use super::entering::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
 use crate::engine::{Access, Caller, Follower};

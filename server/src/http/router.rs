@@ -18,7 +18,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 
 use super::auth::bearer;
-use super::connections::Connection;
+use super::entering::Connection;
 use super::operating::route_of;
 use super::reply::{Refusal, format_of};
 use super::state::{Peer, Server};

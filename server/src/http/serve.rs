@@ -10,13 +10,12 @@ use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use super::accept::{self, ConnectionLimits};
 use super::auth::Tokens;
+use super::entering::{self, ConnectionLimits, Proxies};
 use super::feed::Follower;
 use super::hub::Hub;
 use super::operating::{self, Health, Metrics};
 use super::origin::Origins;
-use super::proxies::Proxies;
 use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
 use super::router::router;
@@ -176,7 +175,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         places: options.connections_max,
     };
     let router = router(Arc::clone(&server), &base);
-    tasks.spawn(accept::run(listener, Arc::clone(&server), router, limits));
+    tasks.spawn(entering::run(listener, Arc::clone(&server), router, limits));
     let admin = admin.map(|(listener, address)| {
         tasks.spawn(operating::serve(listener, Arc::clone(&server)));
         address

@@ -8,10 +8,10 @@ use escale::Result;
 use tokio::sync::{RwLock, watch};
 
 use super::auth::{Guest, Tokens};
+use super::entering::Proxies;
 use super::hub::Hub;
 use super::operating::{Health, Metrics};
 use super::origin::Origins;
-use super::proxies::Proxies;
 use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
 use crate::engine::Engine;

@@ -10,7 +10,7 @@ use escale::limits::REQUEST_BYTES_MAX;
 use escale::{Code, Error};
 
 use super::auth::bearer;
-use super::connections::Connection;
+use super::entering::Connection;
 use super::linger::leaving;
 use super::rate_limit::Full;
 use super::reply::{Refusal, format_of, message};

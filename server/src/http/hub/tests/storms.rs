@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::http::connections::{Connection, Crowd};
+use crate::http::entering::{Connection, Crowd};
 use crate::http::hub::{Hub, Seat, Turn};
 use crate::http::rate_limit::{Gate, Slot};
 use crate::http::reply::RETRY_SECONDS;

@@ -25,7 +25,7 @@ impl Proxies {
 
     /// The address of a caller whose connection comes from `peer`. Each proxy appends the address that called it.
     /// The caller is the last address that is no proxy of ours. A caller can make up those before it.
-    pub(super) fn caller(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(in crate::http) fn caller(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.trusts(peer) {
             return peer;
         }

@@ -18,14 +18,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 
-use super::connections::Crowd;
-use super::router::answer;
-use super::state::{Peer, Server, stopped};
+use super::crowd::Crowd;
+use crate::http::router::answer;
+use crate::http::state::{Peer, Server, stopped};
 
 /// Bytes of a request's header in all.
 const HEADER_BYTES_MAX: usize = 32 << 10;
 
-pub(super) struct ConnectionLimits {
+pub(in crate::http) struct ConnectionLimits {
     /// How long a header may take to arrive.
     pub header: Duration,
     /// How long a caller may leave sent data unread.
@@ -35,7 +35,7 @@ pub(super) struct ConnectionLimits {
 }
 
 /// Accepts until the server stops, then waits for the connections to end.
-pub(super) async fn run(
+pub(in crate::http) async fn run(
     listener: TcpListener,
     server: Arc<Server>,
     router: Router,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The places of a server.
-pub(super) struct Crowd {
+pub(in crate::http) struct Crowd {
     places: Arc<Semaphore>,
     strangers: Mutex<Strangers>,
 }
@@ -24,7 +24,7 @@ struct Strangers {
 }
 
 /// A connection's place; released when dropped.
-pub(super) struct Connection {
+pub(in crate::http) struct Connection {
     crowd: Arc<Crowd>,
     leave: Arc<Notify>,
     standing: Mutex<Standing>,
@@ -39,20 +39,20 @@ struct Standing {
 }
 
 /// While this value exists, its connection is no stranger.
-pub(super) struct Engaged(Arc<Connection>);
+pub(in crate::http) struct Engaged(Arc<Connection>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Crowd {
-    pub(super) fn new(places: usize) -> Arc<Self> {
+    pub(in crate::http) fn new(places: usize) -> Arc<Self> {
         Arc::new(Crowd { places: Arc::new(Semaphore::new(places)), strangers: Mutex::default() })
     }
 
     /// Takes a place for a new connection: a free one, or that of the oldest stranger, or the next one that
     /// becomes free.
-    pub(super) async fn enter(self: &Arc<Self>) -> Arc<Connection> {
+    pub(in crate::http) async fn enter(self: &Arc<Self>) -> Arc<Connection> {
         if self.places.available_permits() == 0 {
             let oldest = lock(&self.strangers).by_age.pop_first();
             if let Some((_, leave)) = oldest {
@@ -77,7 +77,7 @@ impl Crowd {
 
 impl Connection {
     /// From now on the connection serves an admitted caller.
-    pub(super) fn engage(self: &Arc<Self>) -> Engaged {
+    pub(in crate::http) fn engage(self: &Arc<Self>) -> Engaged {
         let mut standing = lock(&self.standing);
         standing.engaged += 1;
         lock(&self.crowd.strangers).by_age.remove(&standing.number);
@@ -86,7 +86,7 @@ impl Connection {
     }
 
     /// Resolves once the connection must leave.
-    pub(super) async fn must_leave(&self) {
+    pub(in crate::http) async fn must_leave(&self) {
         self.leave.notified().await;
     }
 }

@@ -1,0 +1,11 @@
+//! The ways in: the server accepts connections, limits their number, and finds the address of each caller.
+
+mod accept;
+mod crowd;
+mod proxies;
+
+pub(super) use accept::{ConnectionLimits, run};
+pub(super) use crowd::Connection;
+#[cfg(test)]
+pub(super) use crowd::Crowd;
+pub use proxies::Proxies;
