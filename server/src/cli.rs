@@ -15,7 +15,7 @@ use crate::cli_sweep::SweepArgs;
 use crate::clock::SystemClock;
 use crate::database::Database;
 use crate::engine::{Engine, Opening};
-use crate::http::{Origins, Proxies, ServeOptions, Tokens, start};
+use crate::http::{Origins, Proxies, ServeOptions, Tls, Tokens, start};
 use crate::import::{Summary, Target, import_file};
 use crate::seal::Seal;
 use crate::settings::Settings;
@@ -82,6 +82,12 @@ struct ServeArgs {
     /// The address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
     listen: String,
+    /// Speak TLS with the certificate of this file of PEM, and those that lead to a root. Read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// A path before /ORG, such as /api.
     #[arg(long, value_name = "PATH", default_value = "")]
     base: String,
@@ -223,6 +229,11 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     options.tokens = tokens;
     options.origins = Origins::new(&args.origin)?;
     options.proxies = Proxies::new(&args.trusted_proxy)?;
+    options.tls = match args.tls_cert.zip(args.tls_key) {
+        Some((cert, key)) => Some(Tls::from_files(cert, key)?),
+        None => None,
+    };
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
     options.sockets_max.1 = args.sockets.min(1_000_000);
     options.pulls = args.pulls.min(1_000_000);
     options.compresses = args.compress == Switch::On;
@@ -241,7 +252,7 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     if let Some(admin) = running.admin {
         say(&format!("for operators on http://{admin}"))?;
     }
-    say(&format!("listening on http://{}{base}", running.address))?;
+    say(&format!("listening on {scheme}://{}{base}", running.address))?;
     stop.recv().await;
     tracing::info!("stopping");
     running.drain();

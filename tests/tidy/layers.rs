@@ -25,8 +25,9 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 16] = [
+const SERVER: [(&str, &[&str]); 17] = [
     ("clock", &[]),
+    ("file_stamp", &[]),
     ("settings", &[]),
     ("mark", &[]),
     ("provider", &[]),
@@ -40,7 +41,7 @@ const SERVER: [(&str, &[&str]); 16] = [
     ("cli_schema", &["rights"]),
     ("cli_backup", &["backup"]),
     ("cli_sweep", &["settings", "engine", "sweep"]),
-    ("http", &["engine", "provider"]),
+    ("http", &["file_stamp", "engine", "provider"]),
     (
         "cli",
         &[

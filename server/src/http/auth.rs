@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
 
 use escale::{Code, Error, Result};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::engine::Caller;
+use crate::file_stamp::FileStamp;
 
 /// The permissions of a token in its orgs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -39,10 +39,6 @@ pub struct Access {
     pub until: Option<u64>,
 }
 
-/// A file that changed more recently than this may change again unnoticed: to the same length, within the
-/// same tick of its clock.
-const SETTLED: Duration = Duration::from_secs(2);
-
 /// The tokens of a file, or none at all: then anyone may enter.
 pub struct Tokens {
     file: Option<PathBuf>,
@@ -53,11 +49,8 @@ pub struct Tokens {
 struct TokenTable {
     /// By the SHA-256 of the token. Comparing digests takes a time that reveals nothing of a token.
     by_digest: HashMap<[u8; 32], Access>,
-    stamp: Option<Stamp>,
-    is_settled: bool,
+    stamp: FileStamp,
 }
-
-type Stamp = (Option<SystemTime>, u64);
 
 /// A caller that may enter an org.
 #[derive(Clone, Debug)]
@@ -96,14 +89,14 @@ impl Tokens {
     pub(super) fn refresh(&self) {
         let Some(path) = &self.file else { return };
         let mut table = self.lock();
-        let stamp = stamp_of(path);
-        if stamp != table.stamp || !table.is_settled {
+        let stamp = FileStamp::of(path);
+        if stamp.may_differ_from(&table.stamp) {
             match read(path) {
                 Ok(fresh) => *table = fresh,
                 // The tokens read before stay in force until the file can be read.
                 Err(error) => {
                     tracing::error!(%error, "the tokens file was not taken over");
-                    (table.stamp, table.is_settled) = (stamp, is_settled(stamp));
+                    table.stamp = stamp;
                 }
             }
         }
@@ -146,19 +139,9 @@ pub fn bearer(header: Option<&str>) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty()).then(|| token.trim())
 }
 
-fn stamp_of(path: &std::path::Path) -> Option<Stamp> {
-    std::fs::metadata(path).ok().map(|m| (m.modified().ok(), m.len()))
-}
-
-fn is_settled(stamp: Option<Stamp>) -> bool {
-    let now = SystemTime::now();
-    let near = |at: SystemTime| at > now - SETTLED && at < now + SETTLED;
-    !stamp.and_then(|(changed, _)| changed).is_some_and(near)
-}
-
 fn read(path: &std::path::Path) -> Result<TokenTable> {
     let bad = |what: String| Error::new(Code::BadOption, format!("--tokens {}: {what}", path.display()));
-    let stamp = stamp_of(path);
+    let stamp = FileStamp::of(path);
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
     // serde's message would quote the file, so only the line number is given.
     let tokens: HashMap<String, Access> = serde_json::from_str(&text)
@@ -168,5 +151,5 @@ fn read(path: &std::path::Path) -> Result<TokenTable> {
     }
     let by_digest =
         tokens.into_iter().map(|(token, access)| (Sha256::digest(token.as_bytes()).into(), access)).collect();
-    Ok(TokenTable { by_digest, stamp, is_settled: is_settled(stamp) })
+    Ok(TokenTable { by_digest, stamp })
 }

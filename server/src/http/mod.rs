@@ -17,6 +17,6 @@ mod state;
 mod sync;
 
 pub use auth::{Access, Role, Tokens};
-pub use entering::Proxies;
+pub use entering::{Proxies, Tls};
 pub use origin::Origins;
 pub use serve::{Running, ServeOptions, start};

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::auth::Tokens;
-use super::entering::{self, ConnectionLimits, Proxies};
+use super::entering::{self, ConnectionLimits, Proxies, Tls};
 use super::feed::Follower;
 use super::hub::Hub;
 use super::operating::{self, Health, Metrics};
@@ -55,6 +55,8 @@ pub struct ServeOptions {
     pub origins: Origins,
     /// The proxies in front of the server.
     pub proxies: Proxies,
+    /// The certificate of the listener. Without one it speaks plain HTTP.
+    pub tls: Option<Tls>,
     /// Where operators ask for health and metrics; nowhere, if there is no address.
     pub admin: Option<String>,
     /// How long sockets take to close when the server stops: not all of them come back in the same moment.
@@ -96,6 +98,7 @@ impl ServeOptions {
             tokens: Tokens::none(),
             origins: Origins::default(),
             proxies: Proxies::default(),
+            tls: None,
             admin: None,
             drain: Duration::ZERO,
             compresses: true,
@@ -173,6 +176,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         header: options.header_max,
         stall: options.stall_max,
         places: options.connections_max,
+        tls: options.tls,
     };
     let router = router(Arc::clone(&server), &base);
     tasks.spawn(entering::run(listener, Arc::clone(&server), router, limits));

@@ -16,9 +16,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, Sleep};
+use tokio_rustls::server::TlsStream;
 
-use super::crowd::Crowd;
+use super::crowd::{Connection, Crowd};
+use super::tls::Tls;
 use crate::http::router::answer;
 use crate::http::state::{Peer, Server, stopped};
 
@@ -32,6 +35,8 @@ pub(in crate::http) struct ConnectionLimits {
     pub stall: Duration,
     /// How many connections there may be at once.
     pub places: usize,
+    /// The certificate, if the listener speaks TLS.
+    pub tls: Option<Tls>,
 }
 
 /// Accepts until the server stops, then waits for the connections to end.
@@ -72,42 +77,80 @@ pub(in crate::http) async fn run(
             }
         };
         drop(stream.set_nodelay(true));
-        let (server, router) = (Arc::clone(&server), router.clone());
-        let mut stop = server.stop.subscribe();
-        let http = http.clone();
-        connections.spawn(async move {
-            let connection = Arc::clone(&slot);
-            let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-                let (server, router) = (Arc::clone(&server), router.clone());
-                let connection = Arc::clone(&connection);
-                async move {
-                    let mut request = request.map(Body::new);
-                    let caller = Peer(server.proxies.caller(peer.0, request.headers()));
-                    request.extensions_mut().insert(caller);
-                    request.extensions_mut().insert(connection);
-                    Ok::<_, Infallible>(answer(server, router, request).await)
-                }
-            });
-            let io = TokioIo::new(Patient::new(stream, limits.stall));
-            let connection = http.serve_connection(io, service).with_upgrades();
-            tokio::pin!(connection);
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                // Evicted: dropped even in the middle of an answer, because a newer connection needs the
-                // slot.
-                () = slot.must_leave() => return,
-                () = stopped(&mut stop) => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            };
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended");
+        let entry =
+            Entry { server: Arc::clone(&server), router: router.clone(), http: http.clone(), slot, peer };
+        let stream = Patient::new(stream, limits.stall);
+        match &limits.tls {
+            None => drop(connections.spawn(entry.serve(stream))),
+            Some(tls) => {
+                let shaken = tokio::time::timeout(limits.header, tls.acceptor().accept(stream));
+                connections.spawn(entry.serve_after(shaken));
             }
-        });
+        }
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
+}
+
+/// A connection that has its place.
+struct Entry {
+    server: Arc<Server>,
+    router: Router,
+    http: http1::Builder,
+    slot: Arc<Connection>,
+    peer: Peer,
+}
+
+impl Entry {
+    /// Serves over TLS, if both sides agree on its keys in time.
+    async fn serve_after(
+        self,
+        handshake: impl Future<Output = Result<io::Result<TlsStream<Patient>>, Elapsed>>,
+    ) {
+        let mut stop = self.server.stop.subscribe();
+        let agreed = tokio::select! {
+            agreed = handshake => agreed,
+            () = self.slot.must_leave() => return,
+            () = stopped(&mut stop) => return,
+        };
+        match agreed {
+            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a caller does not speak TLS as the server does"),
+            Err(_) => tracing::debug!("a caller did not finish the handshake of TLS in time"),
+        }
+    }
+
+    /// Serves until the caller, the server or the limiter ends the connection.
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let Entry { server, router, http, slot, peer } = self;
+        let mut stop = server.stop.subscribe();
+        let connection = Arc::clone(&slot);
+        let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+            let (server, router) = (Arc::clone(&server), router.clone());
+            let connection = Arc::clone(&connection);
+            async move {
+                let mut request = request.map(Body::new);
+                let caller = Peer(server.proxies.caller(peer.0, request.headers()));
+                request.extensions_mut().insert(caller);
+                request.extensions_mut().insert(connection);
+                Ok::<_, Infallible>(answer(server, router, request).await)
+            }
+        });
+        let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        tokio::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            // Evicted: dropped even in the middle of an answer, because a newer connection needs the slot.
+            () = slot.must_leave() => return,
+            () = stopped(&mut stop) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection ended");
+        }
+    }
 }
 
 /// A stream that fails if the peer reads none of the sent data for `stall_max`.

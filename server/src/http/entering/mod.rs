@@ -3,9 +3,11 @@
 mod accept;
 mod crowd;
 mod proxies;
+mod tls;
 
 pub(super) use accept::{ConnectionLimits, run};
 pub(super) use crowd::Connection;
 #[cfg(test)]
 pub(super) use crowd::Crowd;
 pub use proxies::Proxies;
+pub use tls::Tls;

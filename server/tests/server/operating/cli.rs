@@ -132,6 +132,9 @@ fn what_cannot_be_done_is_said_with_its_cure() {
     assert!(serve(&["--schema", "schema.json", "--origin", "app.example"]).contains("--origin"));
     assert!(serve(&["--schema", "schema.json", "--tokens", "none.json"]).contains("--tokens"));
     assert!(serve(&["--schema", "schema.json", "--site-key", "schema.json"]).contains("--site-key"));
+    assert!(
+        serve(&["--schema", "schema.json", "--tls-cert", "none", "--tls-key", "none"]).contains("--tls-cert")
+    );
     std::fs::write(folder.path().join("notes.jsonl"), "{\"id\":\"a\"}\n{\"id\":1}\n").unwrap();
     let (code, _, err) = run(folder.path(), "import", &IMPORT);
     assert!(code == Some(1) && err.contains("bad_key") && err.contains("line 2"), "{err}");
@@ -142,6 +145,8 @@ fn what_cannot_be_done_is_said_with_its_cure() {
     );
     assert!(code == Some(1) && err.contains("unknown_class"), "{err}");
     assert_eq!(run(folder.path(), "serve", &["--nonsense"]).0, Some(2));
+    let (code, _, err) = run(folder.path(), "serve", &["--schema", "schema.json", "--tls-cert", "cert.pem"]);
+    assert!(code == Some(2) && err.contains("--tls-key"), "{err}");
 }
 
 /// `schema check` needs no database, and says of a mistake the place that a session says.

@@ -9,3 +9,4 @@ mod limits;
 mod operations;
 mod patience;
 mod pushes;
+mod tls;

@@ -8,7 +8,7 @@ use escale::codec::{Decode, Fault, Format, LiveRequest, ServerFrame, decode, enc
 use escale::model::{Def, Version};
 use escale_server::http::{Running, ServeOptions, start};
 use futures_util::{SinkExt, StreamExt};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -134,7 +134,12 @@ pub async fn try_connect(
     }
 }
 
-pub async fn say(socket: &mut Socket, format: Format, token: Option<&str>, subs: &[Def]) {
+pub async fn say<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    format: Format,
+    token: Option<&str>,
+    subs: &[Def],
+) {
     let message = LiveRequest { token: token.map(str::to_owned), session: "s".into(), subs: subs.to_vec() };
     let bytes = encode(format, &message).unwrap();
     let message = match format {
@@ -145,7 +150,9 @@ pub async fn say(socket: &mut Socket, format: Format, token: Option<&str>, subs:
 }
 
 /// The next frame, or the code and reason that the socket was closed with.
-pub async fn hear(socket: &mut Socket) -> Result<(Format, ServerFrame), (u16, String)> {
+pub async fn hear<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+) -> Result<(Format, ServerFrame), (u16, String)> {
     loop {
         let next = tokio::time::timeout(PATIENCE, socket.next()).await.expect("a frame");
         let (format, bytes) = match next {
