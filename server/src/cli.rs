@@ -24,8 +24,27 @@ use crate::settings::Settings;
 #[derive(Parser)]
 #[command(name = "escale-server", version)]
 struct Cli {
+    /// Whether each line of the log, on the standard error, is text or JSON.
+    #[arg(long, global = true, value_enum, default_value = "text")]
+    log: LogFormat,
     #[command(subcommand)]
     command: Command,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+impl LogFormat {
+    fn start(self) {
+        let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
+        match self {
+            LogFormat::Text => log.init(),
+            LogFormat::Json => log.json().flatten_event(true).init(),
+        }
+    }
 }
 
 #[derive(Subcommand)]
@@ -176,8 +195,9 @@ pub fn run() -> Result<()> {
 /// Like [`run`], for a server with application-defined operations: `prepare` registers them on the engine
 /// that serves.
 pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
-    match Cli::parse().command {
+    let Cli { log, command } = Cli::parse();
+    log.start();
+    match command {
         Command::Serve(args) => {
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .enable_all()

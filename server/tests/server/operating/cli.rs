@@ -149,6 +149,22 @@ fn what_cannot_be_done_is_said_with_its_cure() {
     assert!(code == Some(2) && err.contains("--tls-key"), "{err}");
 }
 
+#[test]
+fn the_log_is_json_if_asked() {
+    let folder = folder();
+    let args = ["--log", "json", "--schema", "schema.json", "--listen", "nowhere"];
+    let (_, _, err) = run(folder.path(), "serve", &args);
+    let lines: Vec<serde_json::Value> = err
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let clear = lines.iter().find(|line| line["message"].as_str().unwrap().contains("rests in clear"));
+    let clear = clear.expect("the warning");
+    assert_eq!(clear["level"], "WARN");
+    assert!(clear["timestamp"].is_string(), "{clear}");
+}
+
 /// `schema check` needs no database, and says of a mistake the place that a session says.
 #[test]
 fn a_schema_is_checked_without_a_database() {
