@@ -109,7 +109,7 @@ export const ITEM_FAULTS = {
       server.db.put("meta", "horizon", 0);
     };
   }],
-  "a floor is never told": ["histories.of-items", answers((part) => delete part.floor), { histories: "4", steps: "80" }],
+  "a floor is never told": ["histories.of-items", answers((part) => delete part.floor), { histories: "24", steps: "80" }],
   "a parent has a floor": ["watch.floor", answers((part) => {
     if (part.def.startsWith("Page@")) part.floor = 1;
   }), { only: "items.neighbours,watch" }],
@@ -218,6 +218,6 @@ export const NUMBER_FAULTS = {
       const isNumbered = server.find(def)?.cls.isNumbered;
       return answer.call(server, org, [def, isNumbered && !cursor.length && v > 0 ? v + 1 : v, ...cursor], ...rest);
     };
-  }, { histories: "4", steps: "80" }],
+  }, { histories: "24", steps: "80" }],
   "a numbered part has no number": ["watch.number", answers((part) => delete part.n), { only: "numbers.defs,watch" }],
 };
