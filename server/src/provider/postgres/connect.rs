@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -11,7 +12,10 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
 use super::failed::{cause, failed};
-use super::wait::wait;
+use super::wait::{Encoded, Pending, wait};
+
+/// The answer of the client.
+type Answer<T> = std::result::Result<T, tokio_postgres::Error>;
 
 /// The parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -44,7 +48,8 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// A connection to the database, used by one thread at a time.
 pub(super) struct Connection {
-    client: Client,
+    client: Arc<Client>,
+    pending: RefCell<Pending>,
     statements: RefCell<HashMap<&'static str, Statement>>,
     /// Its number: no other connection of this process has it.
     pub(super) number: u64,
@@ -79,8 +84,9 @@ impl Connection {
             Err(error) => return Err(Error::new(Code::Internal, error.to_string())),
         };
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        let (statements, database) = (RefCell::default(), String::new());
-        let mut connection = Connection { client, statements, number, database };
+        let (client, database) = (Arc::new(client), String::new());
+        let (pending, statements) = (RefCell::default(), RefCell::default());
+        let mut connection = Connection { client, pending, statements, number, database };
         connection.check_server()?;
         connection.batch(&settings.concat())?;
         Ok(connection)
@@ -129,9 +135,14 @@ impl Connection {
         self.client.is_closed()
     }
 
-    /// The client, for statements that are sent together.
+    /// The client, for statements that are sent together. See [`Connection::after_pending`].
     pub(super) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Waits for this, and for the statements that were sent before it and not waited for. Errors: the first one.
+    pub(super) fn after_pending<T>(&self, last: impl Future<Output = Result<T>>) -> Result<T> {
+        self.pending.take().wait_with(last)
     }
 
     /// The statement of this text, prepared once for each connection.
@@ -139,32 +150,54 @@ impl Connection {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
         }
-        let statement = wait(self.client.prepare(sql)).map_err(failed)?;
+        let statement = self.ask(self.client.prepare(sql))?;
         self.statements.borrow_mut().insert(sql, statement.clone());
         Ok(statement)
+    }
+
+    fn ask<T>(&self, asked: impl Future<Output = Answer<T>>) -> Result<T> {
+        self.after_pending(async { asked.await.map_err(failed) })
     }
 
     /// The rows of a query.
     pub(super) fn rows(&self, sql: &'static str, params: Params) -> Result<Vec<Row>> {
         let statement = self.prepared(sql)?;
-        wait(self.client.query(&statement, params)).map_err(failed)
+        self.ask(self.client.query(&statement, params))
     }
 
     /// The only row of a query, if there is one.
     pub(super) fn one(&self, sql: &'static str, params: Params) -> Result<Option<Row>> {
         let statement = self.prepared(sql)?;
-        wait(self.client.query_opt(&statement, params)).map_err(failed)
+        self.ask(self.client.query_opt(&statement, params))
     }
 
     /// Runs a statement. Returns the number of rows that it changed.
     pub(super) fn run(&self, sql: &'static str, params: Params) -> Result<u64> {
         let statement = self.prepared(sql)?;
-        wait(self.client.execute(&statement, params)).map_err(failed)
+        self.ask(self.client.execute(&statement, params))
+    }
+
+    /// Runs a statement that nobody waits for. A later statement, or the commit, has its error.
+    pub(super) fn send(&self, sql: &'static str, params: Params) -> Result<()> {
+        let statement = self.prepared(sql)?;
+        let params = Encoded::all(params, statement.params())?;
+        let client = Arc::clone(&self.client);
+        self.pending.borrow_mut().send(async move {
+            let params = params.iter().map(|param| param as &(dyn ToSql + Sync));
+            client.execute_raw(&statement, params).await.map(drop).map_err(failed)
+        });
+        Ok(())
     }
 
     /// Runs statements without parameters, in one message.
     pub(super) fn batch(&self, sql: &str) -> Result<()> {
-        wait(self.client.batch_execute(sql)).map_err(failed)
+        self.ask(self.client.batch_execute(sql))
+    }
+
+    /// The same, without waiting.
+    pub(super) fn send_batch(&self, sql: &'static str) {
+        let client = Arc::clone(&self.client);
+        self.pending.borrow_mut().send(async move { client.batch_execute(sql).await.map_err(failed) });
     }
 }
 

@@ -19,8 +19,8 @@ use crate::provider::{
 snapshot_through_connection!(PostgresTransaction<'_>);
 
 impl PostgresTransaction<'_> {
-    fn run(&self, sql: &'static str, params: Params) -> Result<u64> {
-        self.connection().run(sql, params)
+    fn send(&self, sql: &'static str, params: Params) -> Result<()> {
+        self.connection().send(sql, params)
     }
 
     fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
@@ -51,7 +51,7 @@ impl PostgresTransaction<'_> {
 impl Edit for PostgresTransaction<'_> {
     fn put_document(&mut self, at: Place, d: &Document) -> Result<()> {
         let shown = serde_json::to_string(&d.shown).map_err(|_| damaged("a document's columns"))?;
-        self.run(
+        self.send(
             "INSERT INTO documents (org, class, pk, v, deleted, max_life, ttl, shown, data)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
              ON CONFLICT (org, class, pk) DO UPDATE SET v = $4, deleted = $5, max_life = $6, ttl = $7,
@@ -67,18 +67,16 @@ impl Edit for PostgresTransaction<'_> {
                 &shown,
                 &d.data,
             ],
-        )?;
-        Ok(())
+        )
     }
 
     fn remove_document(&mut self, at: Place) -> Result<()> {
         let sql = "DELETE FROM documents WHERE org = $1 AND class = $2 AND pk = $3";
-        self.run(sql, &[&at.org, &at.class, &at.pk])?;
-        Ok(())
+        self.send(sql, &[&at.org, &at.class, &at.pk])
     }
 
     fn put_link(&mut self, at: Place, link: &Link) -> Result<()> {
-        self.run(
+        self.send(
             "INSERT INTO memberships (org, class, collection, hash, pk, v, del, max_life)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
              ON CONFLICT (org, class, collection, hash, pk) DO UPDATE SET v = $6, del = $7, max_life = $8",
@@ -92,36 +90,32 @@ impl Edit for PostgresTransaction<'_> {
                 &del_of(link.state),
                 &link.max_life.map(signed),
             ],
-        )?;
-        Ok(())
+        )
     }
 
     fn remove_link(&mut self, at: Place, collection: &str, hash: &str) -> Result<()> {
-        self.run(
+        self.send(
             "DELETE FROM memberships WHERE org = $1 AND class = $2 AND collection = $3 AND hash = $4 AND pk = $5",
             &[&at.org, &at.class, &collection, &hash, &at.pk],
-        )?;
-        Ok(())
+        )
     }
 
     fn put_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
         self.take_value(at, scope, entry)?;
-        self.run(
+        self.send(
             "INSERT INTO entries (shared, class, name, value, org, pk) VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT DO NOTHING",
             &[&scope.is_empty(), &at.class, &entry.index.as_str(), &pack(&entry.value), &at.org, &at.pk],
-        )?;
-        Ok(())
+        )
     }
 
     /// Takes no lock: until the commit, others find the value held.
     fn remove_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
-        self.run(
+        self.send(
             "DELETE FROM entries WHERE shared = $1 AND class = $2 AND name = $3 AND value = $4 AND org = $5
                AND pk = $6",
             &[&scope.is_empty(), &at.class, &entry.index.as_str(), &pack(&entry.value), &at.org, &at.pk],
-        )?;
-        Ok(())
+        )
     }
 
     fn put_tree(&mut self, at: Place, tree: &Tree) -> Result<()> {
@@ -156,7 +150,7 @@ impl Transaction for PostgresTransaction<'_> {
             self.remove_shown(Place { org: &org, class: &class, pk: &pk }, &document)?;
             documents.push((class, pk, document));
         }
-        let departures = self.run(
+        let departures = self.connection().run(
             "DELETE FROM memberships WHERE ctid = ANY (ARRAY
                (SELECT ctid FROM memberships WHERE org = $1 AND del = 1 AND v < $2 LIMIT $3))",
             &[&org, &signed(horizon), &(limit as i64)],
@@ -191,7 +185,7 @@ impl Transaction for PostgresTransaction<'_> {
     }
 
     fn savepoint(&mut self) -> Result<()> {
-        self.connection().batch("SAVEPOINT operation")?;
+        self.connection().send_batch("SAVEPOINT operation");
         self.has_savepoint = true;
         Ok(())
     }
@@ -205,7 +199,8 @@ impl Transaction for PostgresTransaction<'_> {
     fn release(&mut self) -> Result<()> {
         self.check_savepoint()?;
         self.has_savepoint = false;
-        self.connection().batch("RELEASE operation")
+        self.connection().send_batch("RELEASE operation");
+        Ok(())
     }
 
     fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64> {
@@ -222,10 +217,6 @@ impl PostgresTransaction<'_> {
     fn check_savepoint(&self) -> Result<()> {
         if self.has_savepoint {
             return Ok(());
-        }
-        // It could not be made, because the connection was lost.
-        if self.connection().is_closed() {
-            return Err(Error::new(Code::Unavailable, "the database's connection was lost"));
         }
         Err(Error::new(Code::Internal, "there is no savepoint"))
     }

@@ -114,9 +114,8 @@ fn row_of(row: &Row) -> Result<FeedRow> {
 /// Appends a row. It has the number of the transaction, and is visible with its commit.
 pub(super) fn append(connection: &Connection, row: &FeedRow) -> Result<()> {
     let links = serde_json::to_string(&row.links).map_err(|_| damaged("a line of the feed"))?;
-    connection.run(
+    connection.send(
         "INSERT INTO feed (org, class, pk, v, links) VALUES ($1, $2, $3, $4, $5)",
         &[&row.org, &row.class, &row.pk, &signed(row.v), &links],
-    )?;
-    Ok(())
+    )
 }

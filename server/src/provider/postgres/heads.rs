@@ -45,7 +45,7 @@ pub(super) fn put_site(connection: &Connection, site: &Site) -> Result<()> {
     let (epoch, last_epoch) = (epoch_text(&site.epoch)?, epoch_text(&site.last_epoch)?);
     let server = site.server.as_ref().map(serde_json::to_string).transpose();
     let server = server.map_err(|_| damaged("the identity of a server"))?.unwrap_or_default();
-    connection.run(
+    connection.send(
         "INSERT INTO site (epoch, last_epoch, generation, told, cursor_key, schema, seal_check, server)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
          ON CONFLICT (is_only) DO UPDATE SET epoch = $1, last_epoch = $2, generation = $3, told = $4,
@@ -60,8 +60,7 @@ pub(super) fn put_site(connection: &Connection, site: &Site) -> Result<()> {
             &site.seal_check,
             &server,
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// The head of an org. `FOR NO KEY UPDATE` holds it until the transaction ends.
@@ -91,7 +90,7 @@ pub(super) fn head_of(row: &Row) -> Result<Head> {
 }
 
 pub(super) fn put_head(connection: &Connection, org: &str, head: &Head) -> Result<()> {
-    connection.run(
+    connection.send(
         "INSERT INTO heads (org, epoch, commits, highest, told, horizon) VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (org) DO UPDATE SET epoch = $2, commits = $3, highest = $4, told = $5, horizon = $6",
         &[
@@ -102,8 +101,7 @@ pub(super) fn put_head(connection: &Connection, org: &str, head: &Head) -> Resul
             &signed(head.told),
             &signed(head.horizon),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// A number as the database stores it. One beyond that is stored as the largest: none occurs.

@@ -68,12 +68,11 @@ fn text(row: &Row, column: usize) -> Result<String> {
 }
 
 pub(super) fn put_session(connection: &Connection, org: &str, session: &str, to: &Session) -> Result<()> {
-    connection.run(
+    connection.send(
         "INSERT INTO sessions (org, session, account, seq) VALUES ($1, $2, $3, $4)
          ON CONFLICT (org, session) DO UPDATE SET account = $3, seq = $4",
         &[&org, &session.as_bytes(), &to.account.as_bytes(), &signed(to.seq)],
-    )?;
-    Ok(())
+    )
 }
 
 pub(super) fn append_operation(
@@ -106,12 +105,11 @@ pub(super) fn append_operation(
 }
 
 pub(super) fn append_action(connection: &Connection, a: &Action) -> Result<()> {
-    connection.run(
+    connection.send(
         "INSERT INTO actions (goblin, action, version, type, commit_id, timestamp)
          VALUES ($1, $2, $3, 'persist', $4, $5)",
         &[&a.goblin, &a.state, &signed(a.v), &a.commit.as_bytes(), &a.timestamp],
-    )?;
-    Ok(())
+    )
 }
 
 pub(super) fn purge_operations(connection: &Connection, org: &str, before: u64, limit: usize) -> Result<u64> {

@@ -96,9 +96,14 @@ impl<'p> PostgresTransaction<'p> {
         let count = self.connection.prepared("SELECT nextval('commits')")?;
         let client = self.connection.client();
         // After a failed statement COMMIT rolls back, and reports no error. The count then fails, too.
-        let (count, committed) = wait(join(client.query_one(&count, &[]), client.batch_execute("COMMIT")));
-        let commits = unsigned(count.map_err(failed)?.get(0));
-        committed.map_err(failed)?;
+        let ending = async {
+            let (count, committed) =
+                join(client.query_one(&count, &[]), client.batch_execute("COMMIT")).await;
+            let commits = unsigned(count.map_err(failed)?.get(0));
+            committed.map_err(failed)?;
+            Ok(commits)
+        };
+        let commits = self.connection.after_pending(ending)?;
         self.is_over = true;
         Ok(commits)
     }
@@ -106,7 +111,12 @@ impl<'p> PostgresTransaction<'p> {
 
 impl Drop for PostgresTransaction<'_> {
     fn drop(&mut self) {
-        if !self.is_over && self.connection.batch("ROLLBACK").is_err() {
+        if self.is_over {
+            return;
+        }
+        // Nobody needs the errors of statements that are given up.
+        drop(self.connection.after_pending(std::future::ready(Ok(()))));
+        if self.connection.batch("ROLLBACK").is_err() {
             self.connection.discard();
         }
     }

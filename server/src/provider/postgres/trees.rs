@@ -48,7 +48,7 @@ pub(super) fn due(
 }
 
 pub(super) fn put(connection: &Connection, at: Place, tree: &Tree) -> Result<()> {
-    connection.run(
+    connection.send(
         "INSERT INTO trees (org, class, pk, floor, v, n, horizon, items, tombstones, due)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (org, class, pk) DO UPDATE SET floor = $4, v = $5, n = $6, horizon = $7, items = $8,
@@ -65,14 +65,12 @@ pub(super) fn put(connection: &Connection, at: Place, tree: &Tree) -> Result<()>
             &signed(tree.tombstones),
             &signed(tree.due),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 pub(super) fn remove(connection: &Connection, at: Place) -> Result<()> {
     let sql = "DELETE FROM trees WHERE org = $1 AND class = $2 AND pk = $3";
-    connection.run(sql, &[&at.org, &at.class, &at.pk])?;
-    Ok(())
+    connection.send(sql, &[&at.org, &at.class, &at.pk])
 }
 
 /// The first documents of a collection that are below that version.
