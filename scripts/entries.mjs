@@ -28,13 +28,13 @@ export const ENTRIES = [
 export const SCHEMA_COMMAND = "schema-command.js";
 
 /** The wasm. */
-export const WASM = { file: "escale_bg.wasm", bytes: 415_500 };
+export const WASM = { file: "escale_bg.wasm", bytes: 416_000 };
 
 /** Modules that no application names: the main entry as some tools need it, and the wasm as JavaScript for them. */
 export const INNER = [
   { name: "bundled", bytes: 200, acts: true },
   { name: "edge", bytes: 200, acts: true },
-  { name: "carried", bytes: 417_800 },
+  { name: "carried", bytes: 418_300 },
 ];
 
 /** The oldest TypeScript that infers the types of documents. An older one would infer wrong ones in silence. */

@@ -76,8 +76,18 @@ pub const ITEMS_MAX: usize = 100_000;
 /// The greatest version, and the greatest integer that is exact in JavaScript: 2^53 - 1.
 pub const VERSION_MAX: u64 = (1 << 53) - 1;
 
-/// Milliseconds between two pulls of every def (docs/protocol.md).
+/// Milliseconds between two pulls of every def, on average of all sessions (docs/protocol.md).
 pub const PULL_EVERY_MS: u64 = 5 * 60_000;
+
+/// The interval of the session of that name: up to a fifth less or more. Sessions that came back together would otherwise
+/// pull together for ever (R43).
+pub fn pull_every_ms(session: &str) -> u64 {
+    let share = session.bytes().fold(0, |sum: u64, byte| (sum * 31 + u64::from(byte)) % 401);
+    PULL_EVERY_MS * (800 + share) / 1_000
+}
+
+/// Milliseconds: a session does not let the server put off its return for longer (R43).
+pub const SPREAD_MAX_MS: u64 = 60_000;
 
 /// Milliseconds between two pulls of every def while no socket announces all their changes, unless the
 /// application chooses another interval (docs/protocol.md).

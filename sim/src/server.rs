@@ -8,7 +8,7 @@ use escale::Result;
 use escale::codec::{OpResult, ServerParts, SyncReply};
 use escale::crypto::SeededRandom;
 use escale::model::{Def, Epoch, Pk};
-use escale_server::engine::{Engine, renew_epoch};
+use escale_server::engine::{Engine, head, renew_epoch};
 use escale_server::mark::Mark;
 use escale_server::provider::Site;
 use escale_server::settings::Settings;
@@ -380,6 +380,11 @@ impl Backend for RealServer {
 
     fn epoch(&self, org: usize) -> &Epoch {
         &self.record.epochs[org]
+    }
+
+    fn highest(&self, org: usize) -> u64 {
+        let head = head(&self.instances[0].engine, &org_name(org)).expect("a database that can be read");
+        head.map_or(0, |(_, highest)| highest)
     }
 
     fn has_past(&self) -> bool {

@@ -25,12 +25,16 @@ record!(LiveRequest { token optional, session, subs });
 /// The messages of a server on the socket.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerFrame {
-    /// The server has registered some defs and refused others. The session pulls every def once.
+    /// The server has registered some defs and refused others. The session pulls those that may have changed.
     Live {
         /// Registered.
         live: Vec<Def>,
         /// Refused, and why.
         refused: Vec<(Def, Fault)>,
+        /// The org's epoch and highest version, both read after the registration: a def beyond it needs no pull (R43).
+        head: Option<(Epoch, Version)>,
+        /// In milliseconds: the pulls that follow wait a random part of it (R43).
+        spread: u64,
     },
     /// These defs changed at these versions.
     Hints(Vec<(Def, Version)>),
@@ -68,6 +72,8 @@ struct FrameFields {
     delta: Option<u64>,
     seq: Option<u64>,
     parts: Option<Vec<Part>>,
+    highest: Option<Version>,
+    spread: u64,
 }
 
 record!(FrameFields {
@@ -79,13 +85,29 @@ record!(FrameFields {
     delta optional,
     seq optional,
     parts optional,
+    highest optional,
+    spread default,
 });
+
+impl ServerFrame {
+    /// A confirmation that tells nothing of the org: the session pulls every def.
+    pub fn confirm(live: Vec<Def>, refused: Vec<(Def, Fault)>) -> Self {
+        ServerFrame::Live { live, refused, head: None, spread: 0 }
+    }
+}
 
 impl Encode for ServerFrame {
     fn encode(&self, out: &mut Writer) {
         match self {
-            ServerFrame::Live { live, refused } => {
-                out.record(&[("live", Presence::Required, live), ("refused", Presence::Optional, refused)]);
+            ServerFrame::Live { live, refused, head, spread } => {
+                let (epoch, highest) = head.as_ref().map(|(epoch, highest)| (epoch, *highest)).unzip();
+                out.record(&[
+                    ("live", Presence::Required, live),
+                    ("refused", Presence::Optional, refused),
+                    ("epoch", Presence::Optional, &epoch.cloned()),
+                    ("highest", Presence::Optional, &highest),
+                    ("spread", Presence::Optional, &(*spread > 0).then_some(*spread)),
+                ]);
             }
             ServerFrame::Hints(hints) => out.record(&[("hints", Presence::Required, hints)]),
             ServerFrame::Parts(parts) => parts.encode(out),
@@ -97,7 +119,9 @@ impl Encode for ServerFrame {
 impl Decode for ServerFrame {
     fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
         Ok(match FrameFields::decode(node, format)? {
-            FrameFields { live: Some(live), refused, .. } => ServerFrame::Live { live, refused },
+            FrameFields { live: Some(live), refused, epoch, highest, spread, .. } => {
+                ServerFrame::Live { live, refused, head: epoch.zip(highest), spread }
+            }
             FrameFields { hints: Some(hints), .. } => ServerFrame::Hints(hints),
             FrameFields {
                 parts: Some(parts),

@@ -142,6 +142,9 @@ pub trait Backend: Sized {
     /// The epoch of an org (R8).
     fn epoch(&self, org: usize) -> &Epoch;
 
+    /// The highest version committed in an org.
+    fn highest(&self, org: usize) -> u64;
+
     /// Whether an earlier epoch has ended.
     fn has_past(&self) -> bool;
 

@@ -174,7 +174,8 @@ pub fn live() -> impl Strategy<Value = LiveRequest> {
 
 pub fn frame() -> impl Strategy<Value = ServerFrame> {
     prop_oneof![
-        (few(def()), few((def(), fault()))).prop_map(|(live, refused)| ServerFrame::Live { live, refused }),
+        (few(def()), few((def(), fault())), prop::option::of((epoch(), v())), v())
+            .prop_map(|(live, refused, head, spread)| ServerFrame::Live { live, refused, head, spread }),
         few((def(), v())).prop_map(ServerFrame::Hints),
         (epoch(), v(), v(), v(), few(part())).prop_map(|(epoch, now, delta, seq, parts)| {
             ServerFrame::Parts(ServerParts { epoch, now, delta, seq, parts })

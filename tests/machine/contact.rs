@@ -5,6 +5,7 @@ use escale::Code;
 use escale::codec::{Fault, Format, OpOk, OpResult, Part, ServerFrame, ServerParts, SyncReply, encode};
 use escale::crypto::{Random, SeededRandom};
 use escale::journal::make_id;
+use escale::limits::SPREAD_MAX_MS;
 use escale::model::{Def, Value};
 use escale::sync::{Config, Effect, Event, Mode, Refusal, Write};
 
@@ -257,6 +258,7 @@ impl Both {
         if self.below(4) == 0 {
             let codes = [
                 (1006, None),
+                (1012, Some(Code::Unavailable)),
                 (1008, Some(Code::ServerRefused)),
                 (1011, Some(Code::ServerError)),
                 (1013, Some(Code::Unavailable)),
@@ -264,9 +266,11 @@ impl Both {
                 (4429, Some(Code::TooMany)),
                 (4500, Some(Code::ServerRefused)),
             ];
-            let (code, error) = codes[self.below(7) as usize];
-            self.reference.socket_closed(socket, code, error);
-            return self.feed(Event::SocketClosed { socket, code, reason: String::new() });
+            let (code, error) = codes[self.below(8) as usize];
+            let spread = (matches!(code, 1012 | 4429) && self.below(2) == 0).then(|| self.below(70_000));
+            let reason = spread.map_or_else(|| "closing".to_owned(), |ms| format!("closing {ms}"));
+            self.reference.socket_closed(socket, code, error, spread.map(|ms| ms.min(SPREAD_MAX_MS)));
+            return self.feed(Event::SocketClosed { socket, code, reason });
         }
         let frame = match self.below(5) {
             0 => ServerFrame::Alive,
@@ -280,7 +284,11 @@ impl Both {
                 let mut live: Vec<Def> = self.reference.socket.said.iter().flatten().cloned().collect();
                 let refused = if self.below(5) == 0 { live.pop() } else { None };
                 let refused = refused.map(|def| (def, Fault::new(Code::Forbidden, "by the test")));
-                ServerFrame::Live { live, refused: refused.into_iter().collect() }
+                let refused = refused.into_iter().collect();
+                let highest = 19_900 + self.below(self.count * 10 + 1);
+                let head = (self.below(3) > 0).then(|| (epoch(self.epoch), highest));
+                let spread = self.below(2) * self.below(5_000);
+                ServerFrame::Live { live, refused, head, spread }
             }
         };
         self.reference.framed(socket, &frame);

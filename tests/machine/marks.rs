@@ -73,7 +73,7 @@ fn a_stream_of_rows_is_marked_each_second() {
     desk.load(vec![row("a", 1)]);
     let socket = desk.bench.opened_socket().expect("a socket");
     desk.bench.feed(Event::SocketOpened { socket });
-    let live = ServerFrame::Live { live: vec![def("Doc")], refused: Vec::new() };
+    let live = ServerFrame::confirm(vec![def("Doc")], Vec::new());
     desk.bench.frame(socket, live);
     desk.work();
     // Everything before this is covered by the mark.

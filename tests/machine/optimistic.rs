@@ -80,7 +80,7 @@ fn session_of(application: impl Application + 'static) -> (Bench, u64) {
     let socket = bench.opened_socket().expect("a socket");
     bench.feed(Event::SocketOpened { socket });
     bench.serve(10_000, |def| whole(def, vec![sized_row("a", 100, 0), sized_row("b", 101, 5)]));
-    bench.frame(socket, ServerFrame::Live { live: vec![def("Doc")], refused: vec![] });
+    bench.frame(socket, ServerFrame::confirm(vec![def("Doc")], vec![]));
     bench.serve(10_000, |def| part(def, vec![]));
     (bench, socket)
 }

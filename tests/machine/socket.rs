@@ -2,7 +2,8 @@
 
 use escale::Code;
 use escale::codec::{Fault, Part, ServerFrame, ServerParts};
-use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SUBS_MAX};
+use escale::limits::{BACKOFF_MS, PULL_EVERY_MS, SOCKET_SILENCE_MS, SPREAD_MAX_MS, SUBS_MAX, pull_every_ms};
+use escale::model::Def;
 use escale::sync::{Config, Effect, Event, Mode, Phase, Updates};
 
 use crate::harness::{Bench, config, def, epoch, gone, part, pk, refusal, reply, row, section, these, whole};
@@ -23,7 +24,7 @@ fn registered() -> (Bench, u64) {
     assert_eq!(said.len(), 1);
     assert_eq!(said[0].subs, std::slice::from_ref(&doc));
     assert_eq!(bench.phase(), Phase::Opening);
-    bench.frame(socket, ServerFrame::Live { live: vec![doc], refused: vec![] });
+    bench.frame(socket, ServerFrame::confirm(vec![doc], vec![]));
     bench.serve(10_000, |def| part(def, vec![]));
     assert_eq!(bench.phase(), Phase::Live);
     bench.take_all();
@@ -47,12 +48,12 @@ fn every_def_is_pulled_once_after_its_registration() {
     bench.answer(number, crate::harness::reply(20_000, vec![part(&section("games"), vec![])]));
     assert!(bench.requests.is_empty());
     let both = vec![def("Doc"), section("games")];
-    bench.frame(socket, ServerFrame::Live { live: both.clone(), refused: vec![] });
+    bench.frame(socket, ServerFrame::confirm(both.clone(), vec![]));
     let (number, request) = bench.request();
     let asked: Vec<_> = request.subs.iter().map(|sub| sub.def.clone()).collect();
     assert_eq!(asked, [section("games")], "only the one that is new to the socket");
     bench.answer(number, crate::harness::reply(20_001, vec![part(&section("games"), vec![])]));
-    bench.frame(socket, ServerFrame::Live { live: both, refused: vec![] });
+    bench.frame(socket, ServerFrame::confirm(both, vec![]));
     assert!(bench.requests.is_empty(), "registered already");
 }
 
@@ -71,8 +72,84 @@ fn a_new_socket_registers_and_pulls_everything() {
     bench.feed(Event::SocketOpened { socket: next });
     let said = bench.said();
     assert_eq!(said.last().expect("a registration").subs.len(), 2);
-    bench.frame(next, ServerFrame::Live { live: vec![def("Doc"), section("games")], refused: vec![] });
+    bench.frame(next, ServerFrame::confirm(vec![def("Doc"), section("games")], vec![]));
     assert_eq!(bench.request().1.subs.len(), 2);
+}
+
+/// The server stops, and the session opens another socket.
+fn come_back(bench: &mut Bench, socket: u64) -> u64 {
+    bench.feed(Event::SocketClosed { socket, code: 1012, reason: "closing 5000".into() });
+    assert!(bench.requests.is_empty(), "the next socket tells");
+    let at = bench.wake_at().expect("a socket is opened again");
+    assert!(at - bench.now <= 5_000);
+    bench.wake(at);
+    let next = bench.opened_socket().expect("a socket");
+    bench.feed(Event::SocketOpened { socket: next });
+    next
+}
+
+/// A session that has a class up to 9,900 and a list up to 19,900, and has opened another socket.
+fn back() -> (Bench, u64, Vec<Def>) {
+    let (mut bench, socket) = registered();
+    bench.subscribe(&section("games"));
+    bench.serve(20_000, |def| part(def, vec![]));
+    let next = come_back(&mut bench, socket);
+    (bench, next, vec![def("Doc"), section("games")])
+}
+
+#[test]
+fn r43_a_session_that_comes_back_pulls_only_defs_that_may_have_changed() {
+    for (head, pulled) in [
+        (Some((epoch(1), 9_899)), 0),
+        (Some((epoch(1), 9_900)), 1),
+        (Some((epoch(1), 19_899)), 1),
+        (Some((epoch(1), 19_900)), 2),
+        (Some((epoch(2), 9_899)), 2),
+        (None, 2),
+    ] {
+        let (mut bench, socket, live) = back();
+        let frame = ServerFrame::Live { live, refused: vec![], head: head.clone(), spread: 0 };
+        bench.frame(socket, frame);
+        let asked = bench.requests.front().map_or(0, |(_, request, _)| request.subs.len());
+        assert_eq!(asked, pulled, "{head:?}");
+        assert_eq!(bench.client.machine.status().updates, Some(Updates::Pushed));
+        assert_eq!(bench.phase(), Phase::Live);
+    }
+}
+
+#[test]
+fn r43_pulls_after_a_registration_are_spread() {
+    let mut waits = Vec::new();
+    let (mut bench, mut socket, live) = back();
+    for _ in 0..20 {
+        let live = live.clone();
+        bench.frame(socket, ServerFrame::Live { live, refused: vec![], head: None, spread: 4_000 });
+        assert!(bench.requests.is_empty(), "not at once");
+        let at = bench.wake_at().expect("a pull");
+        waits.push(at - bench.now);
+        bench.wake(at);
+        assert_eq!(bench.requests.front().expect("a pull").1.subs.len(), 2);
+        bench.serve(20_000, |def| part(def, vec![]));
+        socket = come_back(&mut bench, socket);
+    }
+    assert!(waits.iter().all(|ms| *ms <= 4_000), "{waits:?}");
+    assert!(waits.iter().any(|ms| *ms < 1_500) && waits.iter().any(|ms| *ms > 2_500), "{waits:?}");
+}
+
+#[test]
+fn r43_no_server_puts_a_session_off_for_longer_than_a_minute() {
+    let (mut bench, socket) = registered();
+    bench.feed(Event::SocketClosed { socket, code: 4429, reason: "too_many 999999999999".into() });
+    let at = bench.wake_at().expect("a socket is opened again");
+    assert!(at - bench.now <= SPREAD_MAX_MS);
+}
+
+#[test]
+fn r43_each_session_has_an_interval_of_its_own() {
+    let all: Vec<u64> = (0..1_000).map(|n| pull_every_ms(&format!("session {n}"))).collect();
+    assert!(all.iter().all(|ms| (PULL_EVERY_MS * 4 / 5..=PULL_EVERY_MS * 6 / 5).contains(ms)));
+    let mean = all.iter().sum::<u64>() / 1_000;
+    assert!(mean.abs_diff(PULL_EVERY_MS) < PULL_EVERY_MS / 50, "{mean}");
 }
 
 /// The server may be back for one pull and die again. Without a socket, nothing else would notice for half a
@@ -196,7 +273,7 @@ fn r4_pushed_parts_never_move_a_collections_v() {
 fn a_refused_registration_is_a_fault_of_its_def() {
     let (mut bench, socket) = registered();
     let refused = vec![(def("Doc"), Fault::new(Code::Forbidden, "no"))];
-    bench.frame(socket, ServerFrame::Live { live: vec![], refused });
+    bench.frame(socket, ServerFrame::confirm(vec![], refused));
     assert_eq!(bench.client.machine.status().faults[&def("Doc")].code(), Code::Forbidden);
 }
 
@@ -264,7 +341,7 @@ fn a_hint_before_the_last_page_of_a_load_is_followed_once_it_has_ended() {
     let socket = bench.opened_socket().expect("a socket");
     bench.feed(Event::SocketOpened { socket });
     let (number, _) = bench.request();
-    bench.frame(socket, ServerFrame::Live { live: vec![doc.clone()], refused: vec![] });
+    bench.frame(socket, ServerFrame::confirm(vec![doc.clone()], vec![]));
     let first = Part { next: Some("there".into()), ..part(&doc, vec![row("b", 200)]) };
     // Its commit was late: it will be behind the cursor, and no page of this load brings it.
     bench.frame(socket, ServerFrame::Hints(vec![(doc.clone(), 150)]));
@@ -329,7 +406,7 @@ fn a_socket_that_the_server_closed_with_a_reason_shows_it() {
         bench.wake(bench.now + 60_000);
         let socket = bench.opened_socket().expect("another socket");
         bench.feed(Event::SocketOpened { socket });
-        bench.frame(socket, ServerFrame::Live { live: vec![def("Doc")], refused: vec![] });
+        bench.frame(socket, ServerFrame::confirm(vec![def("Doc")], vec![]));
         assert_eq!(bench.error(), None, "another one is registered");
     }
 }
@@ -345,7 +422,7 @@ fn past_a_thousand_subscriptions_the_rest_is_polled() {
     bench.feed(Event::SocketOpened { socket });
     let said = bench.said().pop().expect("its subscriptions");
     assert_eq!(said.subs.len(), SUBS_MAX);
-    bench.frame(socket, ServerFrame::Live { live: said.subs, refused: vec![] });
+    bench.frame(socket, ServerFrame::confirm(said.subs, vec![]));
     let mut most = 0;
     while let Some((number, request, _)) = bench.requests.pop_front() {
         most = most.max(request.subs.len());

@@ -168,7 +168,7 @@ fn r12_a_document_that_no_push_may_change_is_pulled() {
     let behind = driver.patch(0, &[("m", 2)]);
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     let socket = open_socket(&mut driver);
-    let live = ServerFrame::Live { live: vec![Def::class_of(&name("Doc"))], refused: Vec::new() };
+    let live = ServerFrame::confirm(vec![Def::class_of(&name("Doc"))], Vec::new());
     driver.feed(Event::Frame { socket, frame: Ok(live) });
     driver.settle(&mut server);
     assert!(driver.machine.operations().iter().any(|(op, is_held)| op.state.id == behind && *is_held));

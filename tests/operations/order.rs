@@ -144,7 +144,7 @@ fn r12_a_push_says_nothing_of_an_operation_whose_number_may_be_anothers() {
     let socket = socket.expect("a socket");
     let whole = Def::class_of(&name("Doc"));
     driver.feed(Event::SocketOpened { socket });
-    let live = ServerFrame::Live { live: vec![whole.clone()], refused: Vec::new() };
+    let live = ServerFrame::confirm(vec![whole.clone()], Vec::new());
     driver.feed(Event::Frame { socket, frame: Ok(live) });
     driver.settle(&mut server);
     driver.feed(Event::Network(false));

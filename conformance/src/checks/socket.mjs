@@ -45,6 +45,20 @@ export const socket = [
       socket.stop();
     }
   }),
+  check("socket.head", {
+    at,
+    says: "A confirmation may name the org's `epoch` and its `highest` committed version, both read after the registration.",
+    hint: "A session that knows more than `highest` pulls nothing: a lower one hides changes from it. Leave both out otherwise.",
+    rule: "R43",
+  }, async (kit) => {
+    const { v } = await kit.session().put("Note", { id: "a" });
+    const { reply: { epoch } } = await kit.session().pull("Note");
+    const socket = kit.socket();
+    const { reply } = await socket.subscribe(["Note"]);
+    if (reply.highest === undefined) return;
+    kit.expect(reply.highest >= v, `highest is at least ${v}, not ${reply.highest}`, socket);
+    kit.equal(reply.epoch, epoch, "the epoch", socket);
+  }),
   check("socket.misses-nothing", {
     at,
     says: "The session pulls after the confirmation, and so misses nothing.",

@@ -901,7 +901,8 @@ class Socket:
         fault = Fault("unknown_def", "N", "no such class or collection").value()
         refused = [[name, fault] for name in subs if name not in set(live)]
         self.defs = set(live)
-        self.outgoing.put_nowait({"live": live, **({"refused": refused} if refused else {})})
+        head = {"epoch": self.server.epoch(), "highest": self.server.meta("highest")}
+        self.outgoing.put_nowait({"live": live, **({"refused": refused} if refused else {}), **head})
 
     async def send_all(self):
         """Sends hints as they come, and a sign of life. A token may be withdrawn: it is checked before each of them."""

@@ -119,6 +119,12 @@ impl Engine {
     }
 }
 
+/// The epoch of an org and the highest version committed in it (R43). None if nothing was written to it. Errors: those of the
+/// database.
+pub fn head(engine: &Engine, org: &str) -> Result<Option<(Epoch, Version)>> {
+    Ok(engine.provider.read()?.head(org)?.map(|head| (head.epoch, head.highest)))
+}
+
 impl Engine {
     /// The changes of a def from `v` on. None if they cannot be pushed: they are too many, or older than the horizon, or
     /// the def is of a tree. Sessions show a tree as one state, which takes a reply. Errors: those of the database.

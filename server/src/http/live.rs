@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::entering::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
-use crate::engine::{Access, Caller, Follower};
+use crate::engine::{Access, Caller, Follower, head};
 
 /// Bytes of a message or frame: enough for 1,000 defs with the longest names.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -48,6 +48,14 @@ struct Closing {
 impl Closing {
     fn new(code: u16, reason: &str) -> Self {
         Closing { code, reason: reason.to_owned() }
+    }
+}
+
+impl Closing {
+    /// A reason that ends in the milliseconds over which the sessions of this instance come back (R43).
+    fn spread(code: u16, reason: &str, server: &Server) -> Self {
+        let sockets = u64::try_from(server.metrics.sockets.get()).unwrap_or(0);
+        Closing::new(code, &format!("{reason} {}", sockets * 1_000 / server.pulls.max(1)))
     }
 }
 
@@ -158,7 +166,7 @@ impl Live {
         let guest = self.server.admit(self.token.as_deref(), &self.org)?;
         self.caller = guest.caller;
         let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
-        let full = |_| Closing::new(CLOSE_TOO_MANY, Code::TooMany.as_str());
+        let full = |_| Closing::spread(CLOSE_TOO_MANY, Code::TooMany.as_str(), &self.server);
         let _place = self.server.sockets.enter(&caller).map_err(full)?;
         let _counted = Counted::new(&self.server);
         // From here on the socket limit applies to it, not the connection limit.
@@ -178,7 +186,7 @@ impl Live {
                     match turn {
                         Turn::Rights => self.look_at_rights(&mut seat).await?,
                         Turn::Live => for frame in std::mem::take(&mut self.unconfirmed) {
-                            self.send(&frame).await?;
+                            self.confirm(frame).await?;
                         },
                         Turn::Pushes(frames) => for frame in frames {
                             self.send_bytes(frame.format, frame.bytes).await?;
@@ -196,7 +204,7 @@ impl Live {
                     closes_at = Some(Instant::now() + part_of(self.server.drain));
                 }
                 () = until(closes_at), if closes_at.is_some() => {
-                    return Err(Closing::new(CLOSE_RESTART, "closing"));
+                    return Err(Closing::spread(CLOSE_RESTART, "closing", &self.server));
                 }
                 message = self.receive() => {
                     let Some(message) = message? else { return Ok(()) };
@@ -281,13 +289,25 @@ impl Live {
             live = kept;
         }
         seat.listen(live.iter().cloned().collect::<HashSet<_>>());
-        let confirmation = ServerFrame::Live { live, refused };
+        let confirmation = ServerFrame::confirm(live, refused);
         if seat.is_new() {
             if self.unconfirmed.len() == UNCONFIRMED_MAX {
                 self.unconfirmed.remove(0);
             }
             self.unconfirmed.push(confirmation);
             return Ok(());
+        }
+        self.confirm(confirmation).await
+    }
+
+    /// Confirms. The head of the org is read after the registration, so a session whose defs are beyond it has missed
+    /// nothing, and pulls nothing (R43). Without a head it pulls all of them.
+    async fn confirm(&mut self, mut confirmation: ServerFrame) -> Result<(), Closing> {
+        if let ServerFrame::Live { head: known, .. } = &mut confirmation {
+            let (server, org) = (Arc::clone(&self.server), self.org.clone());
+            let read = tokio::task::spawn_blocking(move || head(&server.engine, &org)).await;
+            // If the database is not reached, the pull tells.
+            *known = read.ok().and_then(Result::ok).flatten();
         }
         self.send(&confirmation).await
     }

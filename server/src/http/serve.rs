@@ -155,6 +155,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         health: Health::default(),
         metrics: Metrics::new(),
         drain: options.drain,
+        pulls: options.pulls,
         open: Arc::default(),
         stop: watch::Sender::new(false),
     });

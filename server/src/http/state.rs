@@ -41,6 +41,8 @@ pub(super) struct Server {
     pub metrics: Metrics,
     /// How long sockets take to close, each at a moment of its own, when the server stops (R45).
     pub drain: Duration,
+    /// Pulls a second that the instance causes (R42).
+    pub pulls: u64,
     /// Each socket holds a read lock while it is served. A successful write lock means that there is no
     /// socket.
     pub open: Arc<RwLock<()>>,

@@ -17,7 +17,7 @@ mod trees;
 pub use in_flight::InFlight;
 pub use mistakes::{bad_reply, mistakes_of};
 pub use parts::{ReadPart, prepare};
-pub use schedule::{Contact, Pull, is_withdrawn};
+pub use schedule::{Contact, Pull, is_beyond, is_withdrawn};
 pub use socket::Live;
 pub use token::Token;
 pub use trees::{settle_trees, stir_trees};

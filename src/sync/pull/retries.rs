@@ -26,6 +26,11 @@ impl Retries {
         Ok(())
     }
 
+    /// A def that may have changed is requested at that time.
+    pub fn put_off(&mut self, def: Def, due_ms: u64) {
+        self.by_def.entry(def).or_default().due_ms = Some(due_ms);
+    }
+
     /// The def was received, or is needed no more.
     pub fn remove(&mut self, def: &Def) {
         self.by_def.remove(def);

@@ -10,10 +10,10 @@ use super::retries::Retries;
 use crate::codec::Fault;
 use crate::error::{Code, Error, Result};
 use crate::journal::PendingOp;
-use crate::limits::{DAMAGED_DOCUMENTS_MAX, PULL_EVERY_MS};
+use crate::limits::{DAMAGED_DOCUMENTS_MAX, SPREAD_MAX_MS, pull_every_ms};
 use crate::memory::tree::{is_sequence, tree_of};
-use crate::memory::{DocKey, EpochChange};
-use crate::model::{Def, DefKind, Epoch, SortedMap, SortedSet};
+use crate::memory::{DocKey, EpochChange, Memory};
+use crate::model::{Def, DefKind, Epoch, SortedMap, SortedSet, Version};
 use crate::sync::backoff::Backoff;
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, Refusal, Updates, error_of};
@@ -33,7 +33,7 @@ pub struct Pull {
     /// No request before this time, because of the backoff or because the server asked for it.
     pub(super) not_before_ms: u64,
     /// No request before this time in any case: the server asked for it.
-    pub(super) retry_after_ms: u64,
+    pub retry_after_ms: u64,
     /// When a pull of every def was last scheduled.
     all_asked_ms: u64,
     /// Set when the server has no such org, until it gives another answer.
@@ -66,6 +66,18 @@ pub struct Contact {
     pub lacks_org: bool,
 }
 
+/// Whether a def holds all that its org had at this head: its own version is beyond it (R4, R43). Numbers tell nothing of
+/// times.
+pub fn is_beyond(memory: &Memory, def: &Def, head: Option<&(Epoch, Version)>) -> bool {
+    let (epoch, era) = memory.epoch();
+    head.zip(memory.collection(def)).is_some_and(|((of, highest), collection)| {
+        epoch == Some(of)
+            && !collection.is_loading(era)
+            && collection.v(era) > *highest
+            && !is_sequence(memory, def)
+    })
+}
+
 /// Whether the last answer was that the right to a def has ended (R22).
 pub fn is_withdrawn(faults: &SortedMap<Def, Error>, def: &Def) -> bool {
     faults.get(def).is_some_and(|error| error.code() == Code::Withdrawn)
@@ -83,14 +95,31 @@ impl Pull {
         self.all_asked_ms = ctx.clock.mono_ms;
     }
 
-    /// Schedules a pull of these defs, if they are subscribed to.
-    pub fn need(&mut self, ctx: &Ctx, defs: Vec<Def>) {
-        self.needed.extend(defs.into_iter().filter(|def| ctx.memory.collection(def).is_some()));
+    /// Schedules a pull of these defs, if they are subscribed to: at once, or within `spread` milliseconds (R43).
+    pub fn need(&mut self, ctx: &mut Ctx, mut defs: Vec<Def>, spread: u64) -> Result<()> {
+        defs.retain(|def| ctx.memory.collection(def).is_some());
+        if spread == 0 {
+            self.needed.extend(defs);
+            return Ok(());
+        }
+        let due_ms = ctx.clock.mono_ms + ctx.random.below(spread.min(SPREAD_MAX_MS) + 1)?;
+        for def in defs {
+            self.retries.put_off(def, due_ms);
+        }
+        Ok(())
     }
 
-    /// When every def is pulled without another reason. This is rare if the socket reports all changes.
+    /// The server stops, and tells which defs have changed once a socket is open again. Until then all are pulled at
+    /// the interval of a session without a socket, from now on.
+    pub fn wait_for_socket(&mut self, ctx: &Ctx) {
+        self.all_asked_ms = ctx.clock.mono_ms;
+    }
+
+    /// When every def is pulled without another reason. This is rare if the socket reports all changes. The
+    /// interval is then the session's own.
     fn all_at_ms(&self, ctx: &Ctx, updates: Updates) -> u64 {
-        let every_ms = if updates == Updates::Pushed { PULL_EVERY_MS } else { ctx.config.poll_every_ms };
+        let is_pushed = updates == Updates::Pushed;
+        let every_ms = if is_pushed { pull_every_ms(ctx.session()) } else { ctx.config.poll_every_ms };
         self.all_asked_ms + every_ms
     }
 
@@ -228,11 +257,6 @@ impl Pull {
         if self.backoff.failures() <= 1 {
             self.not_before_ms = self.retry_after_ms;
         }
-    }
-
-    /// Nothing may be sent before this time: the server asked for it.
-    pub fn retry_after_ms(&self) -> u64 {
-        self.retry_after_ms
     }
 
     /// A request has failed.

@@ -4,7 +4,7 @@
 use super::pace::Pace;
 use crate::codec::LiveRequest;
 use crate::error::{Code, Error, Result};
-use crate::limits::{SOCKET_SILENCE_MS, SUBS_MAX};
+use crate::limits::{SOCKET_SILENCE_MS, SPREAD_MAX_MS, SUBS_MAX};
 use crate::model::{Def, SortedSet, order};
 use crate::sync::backoff::Backoff;
 use crate::sync::context::Ctx;
@@ -51,6 +51,8 @@ pub struct Closed {
     pub refused_token: Option<u64>,
     /// Whether this server had a socket open before.
     pub had_opened: bool,
+    /// Whether the server said how long its sessions take to come back.
+    pub is_restart: bool,
 }
 
 impl Live {
@@ -181,11 +183,15 @@ impl Live {
             return Ok(None);
         }
         self.shut();
-        let delay = self.backoff.next_ms(&mut *ctx.random)?;
+        let mut delay = self.backoff.next_ms(&mut *ctx.random)?;
+        let spread = spread_of(code, reason);
+        if let Some(ms) = spread {
+            delay = delay.max(ctx.random.below(ms + 1)?);
+        }
         self.not_before_ms = (ctx.clock.mono_ms + delay).max(retry_after_ms);
         self.error = close_error(code, reason);
         let refused_token = (code == CLOSE_TOKEN).then_some(self.said_token);
-        Ok(Some(Closed { refused_token, had_opened: self.has_opened }))
+        Ok(Some(Closed { refused_token, had_opened: self.has_opened, is_restart: spread.is_some() }))
     }
 
     /// There is a reason to try at once.
@@ -219,6 +225,12 @@ impl Live {
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }
+}
+
+/// The milliseconds over which the server's sessions come back, at the end of a close reason such as `closing 20000` (R43).
+fn spread_of(code: u16, reason: &str) -> Option<u64> {
+    let (_, ms) = reason.rsplit_once(' ').filter(|_| matches!(code, 1012 | 4429))?;
+    ms.parse().ok().map(|ms: u64| ms.min(SPREAD_MAX_MS))
 }
 
 /// Why a server closed a socket, if it gives a reason. A refused token is handled elsewhere, and a missing

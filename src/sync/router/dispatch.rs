@@ -212,7 +212,7 @@ impl Router {
     pub fn try_at_once(&mut self) {
         self.device.try_soon(&self.ctx);
         self.pull.try_at_once(&self.ctx);
-        let retry_after_ms = self.pull.retry_after_ms();
+        let retry_after_ms = self.pull.retry_after_ms;
         self.outbox.sender.try_at_once(retry_after_ms);
         self.live.try_at_once(retry_after_ms);
     }

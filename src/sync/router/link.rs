@@ -39,7 +39,7 @@ impl Link<'_> {
     pub fn token_given(&mut self, token: Option<String>) {
         if self.token.give(self.ctx, token) {
             self.pull.try_token();
-            self.live.try_token(self.pull.retry_after_ms());
+            self.live.try_token(self.pull.retry_after_ms);
         }
     }
 
@@ -52,9 +52,10 @@ impl Link<'_> {
     }
 
     /// A socket has closed. The server may be down: a pull finds out, and brings the changes whose hints were
-    /// lost with the socket. A server that never had a socket open is asked at its own interval.
+    /// lost with the socket. A server that never had a socket open is asked at its own interval. One that asked its
+    /// sessions to come back later is asked when they do.
     pub fn socket_closed(&mut self, socket: u64, code: u16, reason: &str) -> Result<()> {
-        let retry_after_ms = self.pull.retry_after_ms();
+        let retry_after_ms = self.pull.retry_after_ms;
         let closed = self.live.closed(self.ctx, socket, (code, reason), retry_after_ms)?;
         let Some(closed) = closed else { return Ok(()) };
         if closed.refused_token.is_some_and(|token| !self.token.is_replaced(token)) {
@@ -62,7 +63,9 @@ impl Link<'_> {
             self.ctx.errors.report(error);
             self.token.refused(self.ctx);
         }
-        if closed.had_opened {
+        if closed.is_restart {
+            self.pull.wait_for_socket(self.ctx);
+        } else if closed.had_opened {
             self.pull.need_all(self.ctx);
         }
         Ok(())

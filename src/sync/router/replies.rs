@@ -7,7 +7,7 @@ use crate::error::{Code, Error, Result};
 use crate::memory::EpochChange;
 use crate::memory::tree::is_known;
 use crate::sync::message::{Refusal, error_of};
-use crate::sync::pull::{InFlight, ReadPart, bad_reply, is_withdrawn, mistakes_of, prepare};
+use crate::sync::pull::{InFlight, ReadPart, bad_reply, is_beyond, is_withdrawn, mistakes_of, prepare};
 
 impl Router {
     /// Handles the reply to the request in flight, or its failure.
@@ -78,7 +78,7 @@ impl Router {
         }
         self.pull.succeeded(&mut self.ctx);
         if self.pull.org_answers(&self.ctx, &request, &reply.results) {
-            self.live.try_at_once(self.pull.retry_after_ms());
+            self.live.try_at_once(self.pull.retry_after_ms);
         }
         if let Some(seq) = request.seq_without_results(reply.seq, &reply.results).filter(|_| !is_later) {
             reply.seq = seq;
@@ -122,10 +122,11 @@ impl Router {
         }
         match frame? {
             ServerFrame::Alive => {}
-            ServerFrame::Live { live, refused } => {
+            ServerFrame::Live { live, refused, head, spread } => {
                 // A load in progress continues: its next page is a pull after the registration.
-                let new = self.live.confirmed(live);
-                self.pull.need(&self.ctx, new);
+                let mut new = self.live.confirmed(live);
+                new.retain(|def| !is_beyond(&self.ctx.memory, def, head.as_ref()));
+                self.pull.need(&mut self.ctx, new, spread)?;
                 for (def, fault) in refused {
                     self.pull.note_fault(&self.ctx, def.clone(), error_of(&fault));
                     // A pull decides.

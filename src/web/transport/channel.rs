@@ -75,7 +75,7 @@ impl Channel {
                 let on = on.clone();
                 let next = adapter.listen(&request.subs, move |frame| on(ChannelEvent::Frame(frame)));
                 *listening = next.map_err(|refusal| refusal.error)?;
-                Ok(Some(ServerFrame::Live { live: request.subs.clone(), refused: Vec::new() }))
+                Ok(Some(ServerFrame::confirm(request.subs.clone(), Vec::new())))
             }
         }
     }

@@ -127,6 +127,10 @@ impl Backend for ModelServer {
         &self.db.epoch
     }
 
+    fn highest(&self, _: usize) -> u64 {
+        self.db.highest
+    }
+
     fn has_past(&self) -> bool {
         !self.past.is_empty()
     }

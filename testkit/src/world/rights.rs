@@ -1,7 +1,7 @@
 //! R22: the server ends the right of an account to a def, and gives it back.
 
 use escale::Code;
-use escale::codec::{Fault, Part, Sub};
+use escale::codec::{Fault, Part, ServerFrame, Sub};
 use escale::model::Def;
 
 use super::World;
@@ -46,6 +46,21 @@ impl<S: Backend> World<S> {
             subs.into_iter().partition(|def| self.has_right(client, def));
         let fault = || Fault::new(Code::Withdrawn, "withdrawn by the model");
         (live, refused.into_iter().map(|def| (def, fault())).collect())
+    }
+
+    /// The confirmation of a registration. Some servers tell the head of the org, which spares pulls, and some spread
+    /// these (R43).
+    pub(super) fn confirmation(
+        &mut self,
+        client: usize,
+        live: Vec<Def>,
+        refused: Vec<(Def, Fault)>,
+    ) -> ServerFrame {
+        let org = self.clients[client].setup.tenant.org;
+        let tells = self.below(3) > 0;
+        let head = tells.then(|| (self.server.epoch(org).clone(), self.server.highest(org)));
+        let spread = if self.below(3) == 0 { self.below(2_000) } else { 0 };
+        ServerFrame::Live { live, refused, head, spread }
     }
 
     /// After recovery: no session is subscribed to a def that was withdrawn, and the server refuses nothing else.

@@ -182,7 +182,11 @@ impl<S: Backend> World<S> {
             Job::SocketClosed { client, life, socket } => {
                 if self.is_current(client, life) {
                     self.clients[client].socket.take_if(|s| s.number == socket);
-                    self.feed(client, Event::SocketClosed { socket, code: 1006, reason: String::new() });
+                    let (code, reason) = match self.below(4) {
+                        0 => (1012, format!("closing {}", self.below(3_000))),
+                        _ => (1006, String::new()),
+                    };
+                    self.feed(client, Event::SocketClosed { socket, code, reason });
                 }
             }
             Job::Said { client, life, socket, session, subs } => {
@@ -193,7 +197,8 @@ impl<S: Backend> World<S> {
                 if let Some(socket) = self.socket(client, life, socket) {
                     socket.registered = live.iter().cloned().collect();
                     let number = socket.number;
-                    self.send_frame(client, number, &ServerFrame::Live { live, refused });
+                    let confirmation = self.confirmation(client, live, refused);
+                    self.send_frame(client, number, &confirmation);
                 }
             }
             Job::Frame { client, life, socket, bytes } => {

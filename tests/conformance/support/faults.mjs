@@ -118,6 +118,10 @@ export const FAULTS = {
     // Registered a moment after the confirmation.
     server.listeners.add = (listener) => setTimeout(() => add.call(server.listeners, listener), 60);
   }],
+  "the head is read before the last write": ["socket.head", (server) => {
+    const { head } = server;
+    server.head = () => ({ ...head.call(server), highest: head.call(server).highest - 1 });
+  }],
   "hints come late": ["socket.within-a-second", (server) => {
     const { add } = server.listeners;
     server.listeners.add = (listener) => add.call(server.listeners, (...args) => setTimeout(() => listener(...args), 1200));

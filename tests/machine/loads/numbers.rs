@@ -95,7 +95,7 @@ fn loaded() -> (Bench, u64) {
     };
     load(&mut bench);
     bench.feed(Event::SocketOpened { socket });
-    bench.frame(socket, ServerFrame::Live { live: defs().to_vec(), refused: vec![] });
+    bench.frame(socket, ServerFrame::confirm(defs().to_vec(), vec![]));
     load(&mut bench);
     bench.take_all();
     (bench, socket)

@@ -108,7 +108,7 @@ fn r22_a_registration_that_is_refused_as_withdrawn_is_pulled() {
     bench.feed(Event::SocketOpened { socket });
     bench.serve(50_000, |of| whole(of, vec![row("a", 100)]));
     let refused = vec![(def("Doc"), Fault::new(Code::Withdrawn, "no"))];
-    bench.frame(socket, ServerFrame::Live { live: vec![], refused });
+    bench.frame(socket, ServerFrame::confirm(vec![], refused));
     assert_eq!(bench.shown(&def("Doc")), these(&[("a", 100)]), "a pull decides");
     bench.serve(51_000, |of| fault(of, Code::Withdrawn));
     assert!(bench.client.machine.list(&def("Doc")).is_none());

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use escale::Code;
 use escale::codec::{OpResult, Part, SyncReply};
 use escale::crypto::SeededRandom;
-use escale::limits::{PULL_EVERY_MS, SUBS_MAX};
+use escale::limits::{SUBS_MAX, pull_every_ms};
 use escale::model::{Def, DefKind, Epoch};
 use escale::sync::{Config, Phase, Refusal, Updates};
 
@@ -27,7 +27,7 @@ pub struct Reference {
     /// When the index that a collection took its members from is dropped.
     index_ends: u64,
     /// Defs refused for a while: the failures, and the time of the next request.
-    late: BTreeMap<Def, (Failures, Option<u64>)>,
+    pub late: BTreeMap<Def, (Failures, Option<u64>)>,
     pub flight: Option<Flight>,
     number: u64,
     failures: Failures,
@@ -407,7 +407,7 @@ impl Reference {
 
     fn all_at(&self) -> u64 {
         let is_pushed = self.updates() == Updates::Pushed;
-        self.all_asked + if is_pushed { PULL_EVERY_MS } else { self.config.poll_every_ms }
+        self.all_asked + if is_pushed { pull_every_ms("session") } else { self.config.poll_every_ms }
     }
 
     fn free_at(&self) -> u64 {

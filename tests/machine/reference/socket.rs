@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use escale::Code;
 use escale::codec::ServerFrame;
-use escale::limits::SOCKET_SILENCE_MS;
+use escale::crypto::Random;
+use escale::limits::{SOCKET_SILENCE_MS, SPREAD_MAX_MS};
 use escale::model::Def;
 use escale::sync::Updates;
 
-use super::parts::{Failures, Pace};
+use super::parts::{Failures, Known, Pace};
 use super::pulls::Reference;
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -117,22 +118,40 @@ impl Reference {
         }
     }
 
-    /// A socket was closed with that code, for which the status shows `error`.
-    pub fn socket_closed(&mut self, number: u64, code: u16, error: Option<Code>) {
+    /// A socket was closed with that code, for which the status shows `error`, and perhaps with the time over which
+    /// sessions come back.
+    pub fn socket_closed(&mut self, number: u64, code: u16, error: Option<Code>, spread: Option<u64>) {
         if !self.socket.is_current(number) {
             return;
         }
         let socket = &mut self.socket;
         socket.close();
-        let delay = socket.failures.next(&mut self.random);
+        let mut delay = socket.failures.next(&mut self.random);
+        if let Some(ms) = spread {
+            delay = delay.max(self.random.below(ms + 1).expect("a number"));
+        }
         socket.not_before = (self.now + delay).max(self.retry_after);
         socket.error = error;
         if code == 4401 && socket.said_token == self.token_number {
             self.error = Some(Code::Unauthorized);
             self.refuse_token();
         }
-        if self.socket.has_opened {
+        if spread.is_some() {
+            self.all_asked = self.now;
+        } else if self.socket.has_opened {
             self.need_all();
+        }
+    }
+
+    /// Needs these defs at once, or at a random moment within that time.
+    pub fn ask_within(&mut self, spread: u64, defs: Vec<Def>) {
+        if spread == 0 {
+            self.needed.extend(defs);
+            return;
+        }
+        let at = self.now + self.random.below(spread.min(SPREAD_MAX_MS) + 1).expect("a number");
+        for def in defs {
+            self.late.entry(def).or_default().1 = Some(at);
         }
     }
 
@@ -143,12 +162,17 @@ impl Reference {
         self.socket.heard = self.now;
         match frame {
             ServerFrame::Alive => {}
-            ServerFrame::Live { live, refused } => {
+            ServerFrame::Live { live, refused, head, spread } => {
                 let socket = &mut self.socket;
                 (socket.failures, socket.error) = (Failures::default(), None);
                 let before = socket.registered.replace(live.iter().cloned().collect()).unwrap_or_default();
-                let new = live.iter().filter(|def| !before.contains(*def) && self.known.contains_key(*def));
-                self.needed.extend(new.cloned());
+                let head = head.as_ref().filter(|(epoch, _)| self.epoch.as_ref() == Some(epoch));
+                let has_missed =
+                    |known: &Known| head.is_none_or(|(_, highest)| known.is_loading() || known.v <= *highest);
+                let new = live.iter().filter(|def| !before.contains(*def));
+                let changed = new.filter(|def| self.known.get(*def).is_some_and(has_missed)).cloned();
+                let changed: Vec<Def> = changed.collect();
+                self.ask_within(*spread, changed);
                 for (def, fault) in refused.iter().filter(|(def, _)| self.known.contains_key(def)) {
                     self.faults.insert(def.clone(), Code::parse(&fault.code).expect("a code"));
                 }

@@ -83,10 +83,8 @@ fn stir(bench: &mut Bench, socket: u64, random: &mut SeededRandom, known: &mut u
             return false;
         }
         2 => ServerFrame::Alive,
-        3 => ServerFrame::Live { live: vec![def("Doc")], refused: vec![] },
-        4 => {
-            ServerFrame::Live { live: vec![], refused: vec![(def("Doc"), Fault::new(Code::UnknownDef, ""))] }
-        }
+        3 => ServerFrame::confirm(vec![def("Doc")], vec![]),
+        4 => ServerFrame::confirm(vec![], vec![(def("Doc"), Fault::new(Code::UnknownDef, ""))]),
         5 => ServerFrame::Hints(vec![(def("Doc"), below(9_000)), (def("Nobody"), 5)]),
         _ => {
             let rows = if below(3) == 0 { vec![row("a", below(9_000))] } else { vec![] };

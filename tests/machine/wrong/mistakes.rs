@@ -402,7 +402,7 @@ fn sockets_that_close_at_once_are_not_opened_in_a_hot_loop() {
         if let Some(socket) = bench.opened_socket() {
             opened += 1;
             bench.feed(Event::SocketOpened { socket });
-            let live = ServerFrame::Live { live: vec![def("Doc")], refused: vec![] };
+            let live = ServerFrame::confirm(vec![def("Doc")], vec![]);
             bench.frame(socket, live);
             bench.feed(Event::SocketClosed { socket, code: 1006, reason: String::new() });
         } else {

@@ -107,11 +107,20 @@ impl Follower {
             }
             tokio::select! {
                 frame = hear(&mut socket) => match frame {
-                    Ok(ServerFrame::Live { live, .. }) => {
+                    Ok(ServerFrame::Live { live, head, .. }) => {
                         assert_eq!(live.len(), self.plan.subs.len());
                         *failures = 0;
                         self.note(Event::Live)?;
-                        needed.extend((0..self.plan.subs.len()).map(|at| (at, 0)));
+                        // R43: this server keeps its epoch.
+                        let has_missed = |at: &usize| {
+                            let known = self.asked.get(at).copied().unwrap_or(0);
+                            head.as_ref().is_none_or(|(_, highest)| known <= *highest)
+                        };
+                        needed.extend((0..self.plan.subs.len()).filter(has_missed).map(|at| (at, 0)));
+                        if needed.is_empty() && pulling.is_none() && !is_current {
+                            is_current = true;
+                            self.note(Event::Current)?;
+                        }
                     }
                     Ok(ServerFrame::Hints(hints)) => for (def, v) in hints {
                         let at = self.place(&def);

@@ -115,7 +115,9 @@ async fn r45_sockets_close_over_the_time_of_the_drain() {
                         break closed;
                     }
                 };
-                assert_eq!(closed, (1012, "closing".to_owned()));
+                // At 400 pulls a second, 40 sessions come back within 100 ms (R43).
+                let spread = closed.1.strip_prefix("closing ").and_then(|ms| ms.parse::<u64>().ok());
+                assert!(closed.0 == 1012 && spread.is_some_and(|ms| ms <= 100), "{closed:?}");
                 began.elapsed()
             })
         })

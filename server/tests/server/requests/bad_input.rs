@@ -203,7 +203,7 @@ async fn a_socket_refuses_a_def_and_takes_the_others() {
     let mut socket = connect(&running, "/o/live", &[]).await;
     say(&mut socket, Format::Json, None, &[def("Nope"), def("Note"), def("Log")]).await;
     let (format, frame) = hear(&mut socket).await.unwrap();
-    let ServerFrame::Live { live, refused } = frame else { panic!("{frame:?}") };
+    let ServerFrame::Live { live, refused, .. } = frame else { panic!("{frame:?}") };
     assert_eq!((format, live), (Format::Json, vec![def("Note")]));
     let refused: Vec<_> = refused.iter().map(|(def, fault)| (def.to_string(), fault.code.as_str())).collect();
     assert_eq!(refused, [("Nope".into(), "unknown_def"), ("Log".into(), "unknown_def")]);

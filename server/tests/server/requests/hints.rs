@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use escale::codec::{Format, ServerFrame};
-use escale::model::{Def, Pk, Value};
+use escale::model::{Def, Epoch, Pk, Value, Version};
+use escale_server::http::Running;
 use escale_server::settings::Settings;
 
 use crate::support::client::*;
@@ -56,6 +57,31 @@ async fn what_is_not_listened_to_is_not_told() {
     put(&world.engine, note("b", "one")).unwrap();
     let v = put(&world.engine, note("c", "three")).unwrap().unwrap();
     assert_eq!(hints(&mut socket).await, [(shelf("three"), v)]);
+    running.stop().await;
+}
+
+/// The head in the confirmation of a new socket.
+async fn confirmed_head(running: &Running, org: &str) -> Option<(Epoch, Version)> {
+    let mut socket = connect(running, &format!("/{org}/live"), &[]).await;
+    say(&mut socket, Format::Json, None, &[def("Note")]).await;
+    match hear(&mut socket).await.unwrap().1 {
+        ServerFrame::Live { head, .. } => head,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn r43_a_socket_that_is_registered_is_told_the_head() {
+    let world = world();
+    let first = put(&world.engine, note("a", "one")).unwrap().unwrap();
+    let running = serve(&world, |_| {}).await;
+    let (epoch, highest) = confirmed_head(&running, "o").await.expect("a head");
+    assert_eq!(highest, first);
+    assert_eq!(confirmed_head(&running, "empty").await, None, "nothing was written to it");
+    // By an engine that is as unknown to this one as another process.
+    let other = open(world.folder.path(), &world.clock, Settings::default()).unwrap();
+    let last = put(&other, note("b", "two")).unwrap().unwrap();
+    assert_eq!(confirmed_head(&running, "o").await, Some((epoch, last)));
     running.stop().await;
 }
 

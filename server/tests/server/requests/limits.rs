@@ -48,7 +48,8 @@ async fn too_many_requests_are_sent_away_with_a_time_to_come_back() {
     let first = listen(&running, "/o/live", &[def("Note")]).await;
     let mut second = connect(&running, "/o/live", &[]).await;
     say(&mut second, Format::Json, None, &[]).await;
-    assert_eq!(hear(&mut second).await.unwrap_err(), (4429, "too_many".into()));
+    let (code, reason) = hear(&mut second).await.unwrap_err();
+    assert!(code == 4429 && reason.starts_with("too_many "), "{code} {reason}");
     drop(first);
     running.stop().await;
 }
@@ -178,7 +179,8 @@ async fn a_server_that_stops_says_goodbye() {
     let mut socket = listen(&running, "/o/live", &[def("Note")]).await;
     let idle = TcpStream::connect(address).await.unwrap();
     let (closed, ()) = tokio::join!(hear(&mut socket), running.stop());
-    assert_eq!(closed.unwrap_err(), (1012, "closing".into()));
+    let (code, reason) = closed.unwrap_err();
+    assert!(code == 1012 && reason.starts_with("closing "), "{code} {reason}");
     assert!(TcpStream::connect(address).await.is_err());
     drop(idle);
 }

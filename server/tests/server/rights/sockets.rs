@@ -42,7 +42,7 @@ async fn follow(
 ) -> (Socket, Vec<Def>, Vec<Def>) {
     let mut socket = connect(running, "/o/live", &[]).await;
     say(&mut socket, Format::Msgpack, Some(token), defs).await;
-    let ServerFrame::Live { live, refused } = hear(&mut socket).await.unwrap().1 else {
+    let ServerFrame::Live { live, refused, .. } = hear(&mut socket).await.unwrap().1 else {
         panic!("no confirmation")
     };
     assert!(refused.iter().all(|(_, fault)| fault.code == "withdrawn"));

@@ -173,7 +173,7 @@ pub async fn listen(running: &Running, path: &str, subs: &[Def]) -> Socket {
     let mut socket = connect(running, path, &[]).await;
     say(&mut socket, Format::Msgpack, None, subs).await;
     match hear(&mut socket).await.unwrap() {
-        (Format::Msgpack, ServerFrame::Live { live, refused }) => {
+        (Format::Msgpack, ServerFrame::Live { live, refused, .. }) => {
             assert_eq!((live.as_slice(), refused.len()), (subs, 0));
         }
         other => panic!("{other:?}"),

@@ -35,7 +35,7 @@ impl Hooks for Live {
             Effect::OpenSocket(socket) => Some(Event::SocketOpened { socket }),
             Effect::Say { socket, request: LiveRequest { subs, .. } } => {
                 self.socket = Some(socket);
-                let frame = Ok(ServerFrame::Live { live: subs, refused: Vec::new() });
+                let frame = Ok(ServerFrame::confirm(subs, Vec::new()));
                 Some(Event::Frame { socket, frame })
             }
             _ => None,
