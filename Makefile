@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | cluster | feeds | crowd | storms | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | clean
+make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | cluster | drills | feeds | crowd | storms | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports), with the documentation under /docs
@@ -15,8 +15,10 @@ make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox |
   make kill      kill a Chromium that writes KILLS times (100), and see that nothing saved is lost or done twice
   make kill-firefox  the same with Firefox
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
-  make cluster   kill, pause and cut three servers on one PostgreSQL ROUNDS times (200), kill it and let a standby take over
+  make cluster   kill, pause and cut three servers on one PostgreSQL ROUNDS times (200), kill it or let its standby take over
                  while clients write, and see that nothing is lost, done twice, stuck or different
+  make drills    lose the database DRILLS times (20) in each of four ways while sessions write, go on from its copy, and see
+                 that sessions report each loss and end equal
   make feeds     play FEEDS random histories (20000) of overlapping transactions on PostgreSQL, and see that the feed shows
                  each commit once
   make crowd     open SOCKETS sockets (10000) of sessions at the server, write, kill it and let all come back: measures
@@ -57,10 +59,10 @@ FROM ?= 0
 SECONDS ?= 60
 RUNS ?= 0
 TARGETS :=
-export KILLS FEEDS SOCKETS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
+export KILLS DRILLS FEEDS SOCKETS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-server cluster feeds crowd storms failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server shifted counter
+.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-server cluster drills feeds crowd storms failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server shifted counter
 
 help:
 	@: $(info $(HELP))
@@ -98,6 +100,9 @@ kill-server: rust postgres
 
 cluster: rust postgres
 	ROUNDS=$${ROUNDS:-200} cargo test --locked --package escale-server --all-features --test server instances -- --nocapture
+
+drills: rust postgres
+	DRILLS=$${DRILLS:-20} cargo test --locked --package escale-server --all-features --test server drills -- --nocapture
 
 feeds: rust postgres
 	FEEDS=$${FEEDS:-20000} cargo test --locked --package escale-server --all-features --test server r40_

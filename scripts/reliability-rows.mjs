@@ -106,6 +106,12 @@ export const ROWS = [
     proofs: ["cluster"],
   },
   {
+    promise: "A site loses its database and goes on from a restore, a dump, a promoted standby or a copy: sessions report each lost operation, and end equal (R8, R39)",
+    tests: ["server/tests/server/operating/drills.rs"],
+    command: "make drills DRILLS=20",
+    proofs: ["drills"],
+  },
+  {
     promise: "An instance meets each commit of any other one once, in any order of overlapping transactions (R40)",
     tests: ["server/tests/server/operating/postgres.rs"],
     command: "make feeds FEEDS=20000",

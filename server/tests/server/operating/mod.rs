@@ -2,6 +2,8 @@
 
 mod backup;
 mod cli;
+#[cfg(feature = "postgres")]
+mod drills;
 mod health;
 mod import;
 #[cfg(feature = "postgres")]

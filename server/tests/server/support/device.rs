@@ -1,13 +1,14 @@
 //! A device as in browsers: the session's own machine, with a network that delivers answers late, or never.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use escale::Code;
 use escale::codec::{Format, LiveRequest, ServerFrame, ServerParts, SyncReply, SyncRequest, decode, encode};
+use escale::journal::OpId;
 use escale::memory::Content;
 use escale::model::schema::Schema;
-use escale::model::{Def, Epoch};
-use escale::sync::{Clock, Config, Effect, Event, Phase, Refusal};
+use escale::model::{Def, Epoch, Value};
+use escale::sync::{Clock, Config, Effect, Event, Phase, Refusal, Write};
 use escale_server::engine::Engine;
 use escale_testkit::client::{Client, Hooks, Opening, config};
 
@@ -46,11 +47,16 @@ impl Hooks for Live {
 impl Device {
     /// A device that is subscribed to these defs.
     pub fn new(defs: &[Def]) -> Self {
+        Device::of("s", NOON, 7, defs)
+    }
+
+    /// The same under a session's name, at a time, from a seed.
+    pub fn of(session: &str, wall_ms: u64, session_seed: u64, defs: &[Def]) -> Self {
         let config = Config { has_live: true, ..config() };
         let schema = Schema::from_json(SCHEMA).unwrap();
-        let opening = Opening { config, session_seed: 7, ..Opening::of("o", "a", schema) };
-        let clock = Clock { wall_ms: NOON, mono_ms: 0 };
-        let client = Client::new(opening.incognito("s"), None, clock, Live::default());
+        let opening = Opening { config, session_seed, ..Opening::of("o", "a", schema) };
+        let clock = Clock { wall_ms, mono_ms: 0 };
+        let client = Client::new(opening.incognito(session), None, clock, Live::default());
         let mut device = Device { client, answers: VecDeque::new() };
         device.feed(Event::Started);
         for def in defs {
@@ -142,6 +148,22 @@ impl Device {
             self.hear(false);
         }
         panic!("a device that asks for ever");
+    }
+
+    /// Writes, with no network yet.
+    pub fn write(&mut self, id: OpId, name: &str, args: Value) {
+        let write = Write { id, name: name.into(), args, touches: Vec::new(), after: Vec::new() };
+        self.feed(Event::Write(write));
+    }
+
+    /// How many operations wait for their answer.
+    pub fn pending(&self) -> u64 {
+        self.client.machine.status().pending
+    }
+
+    /// The operations that the server had accepted, and has lost since.
+    pub fn lost_by_server(&self) -> BTreeSet<OpId> {
+        self.client.machine.lost_by_server().iter().cloned().collect()
     }
 
     /// The epoch of the device's memory.

@@ -35,7 +35,9 @@ pub fn script(arguments: &[&str]) -> String {
 /// A server, by the address of its databases without their names.
 pub struct Server {
     pub base: String,
-    /// Its folder, if this process has started it.
+    /// The folder of its address.
+    address: String,
+    /// The folder of its data, if this process has started it.
     folder: Option<String>,
 }
 
@@ -43,14 +45,54 @@ impl Server {
     /// Starts a server with settings of its own. It ends with this process.
     pub fn start(settings: &[&str]) -> Self {
         let id = std::process::id().to_string();
-        let folder = script(&[&["start", &id], settings].concat());
+        Server::of(script(&[&["start", &id], settings].concat()))
+    }
+
+    fn of(folder: String) -> Self {
         let base = format!("postgres://postgres@{}", folder.replace('/', "%2F"));
-        Server { base, folder: Some(folder) }
+        Server { base, address: folder.clone(), folder: Some(folder) }
     }
 
     /// Runs a command of scripts/postgres on a server that this process has started.
     pub fn command(&self, command: &str) {
-        script(&[command, self.folder.as_ref().expect("a server of this process")]);
+        self.command_with(command, &[]);
+    }
+
+    /// The same with more arguments.
+    pub fn command_with(&self, command: &str, more: &[&str]) {
+        script(&[&[command, self.folder()], more].concat());
+    }
+
+    /// Its folder: a server that this process has started.
+    pub fn folder(&self) -> &str {
+        self.folder.as_ref().expect("a server of this process")
+    }
+
+    /// A base backup, made while the server serves. It is not started, and ends with this process.
+    pub fn copy(&self) -> Server {
+        Server::of(script(&["copy", self.folder(), &std::process::id().to_string()]))
+    }
+
+    /// Makes a standby that misses no acknowledged commit, and lets it take over after a crash, under the same address.
+    /// `meanwhile` is called between the two.
+    pub fn fail_over(&mut self, meanwhile: impl FnOnce()) {
+        let standby = self.copy();
+        standby.command("standby");
+        let raw = Raw::of(&format!("{}/postgres", self.base));
+        raw.batch("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        raw.batch("SELECT pg_reload_conf()");
+        while raw.rows("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'").is_empty() {
+            std::thread::yield_now();
+        }
+        meanwhile();
+        drop(raw);
+        self.command("crash");
+        standby.command("promote");
+        script(&["move", &self.address, standby.folder()]);
+        if self.folder() != self.address {
+            self.command("stop");
+        }
+        self.folder = standby.folder;
     }
 
     /// A new database.
@@ -67,7 +109,7 @@ impl Server {
 pub fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| match std::env::var("ESCALE_POSTGRES").ok().filter(|base| !base.is_empty()) {
-        Some(base) => Server { base, folder: None },
+        Some(base) => Server { base, address: String::new(), folder: None },
         None => Server::start(&[]),
     })
 }
