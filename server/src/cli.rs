@@ -42,7 +42,7 @@ impl LogFormat {
         let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
         match self {
             LogFormat::Text => log.init(),
-            LogFormat::Json => log.json().flatten_event(true).init(),
+            LogFormat::Json => log.json().flatten_event(true).with_span_list(false).init(),
         }
     }
 }

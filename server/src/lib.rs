@@ -13,6 +13,7 @@ mod cli_sweep;
 pub mod clock;
 pub mod database;
 pub mod engine;
+mod figures;
 mod file_stamp;
 pub mod http;
 pub mod import;

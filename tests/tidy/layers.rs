@@ -25,15 +25,16 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 17] = [
+const SERVER: [(&str, &[&str]); 18] = [
     ("clock", &[]),
+    ("figures", &[]),
     ("file_stamp", &[]),
     ("settings", &[]),
     ("mark", &[]),
     ("provider", &[]),
     ("rights", &[]),
     ("seal", &["provider"]),
-    ("engine", &["clock", "settings", "mark", "provider", "rights", "seal"]),
+    ("engine", &["clock", "figures", "settings", "mark", "provider", "rights", "seal"]),
     ("database", &["mark", "provider", "engine"]),
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
@@ -41,7 +42,7 @@ const SERVER: [(&str, &[&str]); 17] = [
     ("cli_schema", &["rights"]),
     ("cli_backup", &["backup"]),
     ("cli_sweep", &["settings", "engine", "sweep"]),
-    ("http", &["file_stamp", "engine", "provider"]),
+    ("http", &["figures", "file_stamp", "engine", "provider"]),
     (
         "cli",
         &[

@@ -1,6 +1,6 @@
 //! The beginning of a write: the lock of its org, and the counters under it (R34).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use escale::model::Version;
 use escale::{Code, Error, Result};
@@ -23,6 +23,7 @@ pub(super) struct Begun<'p> {
     /// The database's time at the beginning; none if the instance's clock counts (R35).
     pub(super) time: Option<Version>,
     org: String,
+    began: Instant,
 }
 
 impl Engine {
@@ -42,7 +43,10 @@ impl Engine {
     pub(super) fn hold(&self, org: &str, wait: Duration) -> Result<Begun<'_>> {
         for _ in 0..RENEWALS_MAX {
             let seen = self.reached.of(org);
+            let asked = Instant::now();
             let tx = self.provider.write(org, wait)?;
+            let began = Instant::now();
+            self.figures.wait_seconds.observe((began - asked).as_secs_f64());
             let (site, server) = (tx.site()?, tx.server()?);
             let head = tx.head(org)?.unwrap_or_else(|| site.first_head());
             if has_lost((&site, server.as_ref()), seen.as_ref(), &head) {
@@ -51,7 +55,7 @@ impl Engine {
                 continue;
             }
             let time = server.is_some().then(|| self.time_by(server.as_ref())).transpose()?;
-            return Ok(Begun { tx, site, head, time, org: org.to_owned() });
+            return Ok(Begun { tx, site, head, time, org: org.to_owned(), began });
         }
         Err(restless())
     }
@@ -59,10 +63,13 @@ impl Engine {
     /// Stores the head, counts its commit, and commits. Records in the watermark how far the database has
     /// come (R8). Returns the head as it is now.
     pub(super) fn commit(&self, begun: Begun) -> Result<Head> {
-        let Begun { mut tx, site, mut head, time, org } = begun;
+        let Begun { mut tx, site, mut head, time, org, began } = begun;
         head.commits += 1;
         tx.put_head(&head)?;
+        let written = Instant::now();
         let commits = tx.commit()?;
+        self.figures.write_seconds.observe((written - began).as_secs_f64());
+        self.figures.commit_seconds.observe(written.elapsed().as_secs_f64());
         self.mark.write(&Reached { epoch: site.last_epoch, commits });
         if time.is_some() {
             self.reached.saw(&org, &head);

@@ -25,6 +25,8 @@ impl Engine {
         let own = self.clock.now_ms();
         let Some(Server { now_ms, .. }) = server else { return Ok(own) };
         let apart = own.abs_diff(*now_ms);
+        let ahead = i64::try_from(*now_ms).unwrap_or(i64::MAX) - i64::try_from(own).unwrap_or(i64::MAX);
+        self.figures.database_clock_ms.set(ahead);
         if apart > CLOCKS_MS_MAX {
             let detail = format!(
                 "the clocks of the database and of this machine are {} s apart: set both right, then writes go on",
@@ -60,6 +62,7 @@ impl Engine {
             let after = seen.map(|seen| seen.epoch.ms()).unwrap_or_default();
             let epoch = next_epoch_after(after, &site, &self.mark, (now, fresh_name()?))?;
             renew_all(tx.as_mut(), &mut site, &epoch)?;
+            self.figures.renewals.inc();
             tracing::warn!(
                 is_behind,
                 "the database may have lost commits: it was restored, or its replica took over; all epochs are \

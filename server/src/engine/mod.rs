@@ -24,6 +24,7 @@ pub use maintain::{epoch_in, epoch_of, renew_epoch, renew_epoch_of};
 pub use open::{Engine, Opening, first_site, fresh_name};
 pub use operation::{Properties, Ran, Tx};
 pub use order::TRIES_MAX;
+pub(crate) use pull::connections;
 pub use pull::{Caller, Follower, Pushed, head};
 pub use rights::{Access, Ask, Counter, DocumentChange, Hooks, Verdict};
 pub use write::{Outcome, Writing, Written};

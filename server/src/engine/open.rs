@@ -18,6 +18,7 @@ use super::rights::{COUNTERS, Counted, Counter, Hooks, differ, put_counter, stor
 use super::trees::{item_classes, parent_of};
 use super::{execute, shown, write};
 use crate::clock::Clock;
+use crate::figures::Figures;
 use crate::mark::{Mark, Reached};
 use crate::provider::{Document, Head, Maintenance, Place, Provider, Site, SqliteProvider, Tree};
 use crate::rights::Rights;
@@ -65,6 +66,8 @@ pub struct Engine {
     pub(super) tries: Tries,
     /// How far the heads had come that were read last.
     pub(super) reached: ReachedHeads,
+    /// The instance's figures.
+    pub(crate) figures: Figures,
     pub(super) committed: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
 
@@ -106,6 +109,7 @@ impl Engine {
             operations: Operations::default(),
             tries: Tries::default(),
             reached: ReachedHeads::default(),
+            figures: Figures::new(),
             committed: Mutex::new(None),
         };
         engine.check_database()?;

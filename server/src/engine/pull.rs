@@ -125,6 +125,11 @@ pub fn head(engine: &Engine, org: &str) -> Result<Option<(Epoch, Version)>> {
     Ok(engine.provider.read()?.head(org)?.map(|head| (head.epoch, head.highest)))
 }
 
+/// The connections to the database that are in use, by their purpose. Empty if the database has none.
+pub(crate) fn connections(engine: &Engine) -> Vec<(&'static str, usize)> {
+    engine.provider.connections()
+}
+
 impl Engine {
     /// The changes of a def from `v` on. None if they cannot be pushed: they are too many, or older than the horizon, or
     /// the def is of a tree. Sessions show a tree as one state, which takes a reply. Errors: those of the database.

@@ -16,10 +16,11 @@ use tower::ServiceExt;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
+use tracing::Instrument;
 
 use super::auth::bearer;
 use super::entering::Connection;
-use super::operating::route_of;
+use super::operating::{route_of, span_of};
 use super::reply::{Refusal, format_of};
 use super::state::{Peer, Server};
 use super::sync::text;
@@ -116,7 +117,8 @@ fn refuse_org(headers: &HeaderMap) -> Response<Body> {
 /// place of 204, and lets another origin's request through. Its timeout layer answers without a fault.
 pub(super) async fn answer(server: Arc<Server>, router: Router, request: Request<Body>) -> Response<Body> {
     let (began, route) = (Instant::now(), route_of(request.uri().path()));
-    let response = answered(&server, router, request).await;
+    let span = span_of(request.headers());
+    let response = answered(&server, router, request).instrument(span).await;
     server.metrics.answered(route, response.status().as_u16(), began.elapsed());
     response
 }

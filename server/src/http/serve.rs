@@ -153,7 +153,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         sockets: Gate::new(options.sockets_max.0, options.sockets_max.1),
         heavy: HeavyLane::new()?,
         health: Health::default(),
-        metrics: Metrics::new(),
+        metrics: Metrics::new(&options.engine.figures),
         drain: options.drain,
         pulls: options.pulls,
         open: Arc::default(),

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Request, Response, StatusCode, header};
 use escale::codec::{Format, SyncRequest, decode};
 use escale::limits::REQUEST_BYTES_MAX;
 use escale::{Code, Error};
+use tracing::Span;
 
 use super::auth::bearer;
 use super::entering::Connection;
@@ -56,8 +57,9 @@ async fn answer(
     let bytes = body(request, server.body_max).await?;
     let weight = weigh(format, &bytes).await?;
     let run = {
-        let (server, org) = (Arc::clone(&server), org.to_owned());
+        let (server, org, span) = (Arc::clone(&server), org.to_owned(), Span::current());
         move || {
+            let _in = span.enter();
             let request: SyncRequest = decode(format, &bytes, REQUEST_BYTES_MAX)?;
             request.check()?;
             let reply = server.engine.sync(&org, &guest.caller, &request)?;

@@ -57,6 +57,12 @@ pub trait Provider: Send + Sync + 'static {
     /// which a reader begins. Quick if nothing was committed.
     fn changed(&self, since: Option<&Seen>, visit: &mut dyn FnMut(FeedRow) -> Result<()>) -> Result<Changed>;
 
+    /// The connections to the database that are in use, by their purpose: few purposes, the same each time. Empty if
+    /// the database has none.
+    fn connections(&self) -> Vec<(&'static str, usize)> {
+        Vec::new()
+    }
+
     /// Leaves nothing of data that was replaced or deleted before. Called once data is sealed that was in clear.
     fn scrub(&self) -> Result<()> {
         Ok(())

@@ -9,6 +9,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
 
+use crate::engine::connections;
 use crate::http::state::{Server, stopped};
 
 /// The content type of OpenMetrics.
@@ -37,5 +38,6 @@ async fn ready(State(server): State<Arc<Server>>) -> impl IntoResponse {
 
 async fn metrics(State(server): State<Arc<Server>>) -> impl IntoResponse {
     server.metrics.waiting.set(i64::try_from(server.hub.waiting()).unwrap_or(i64::MAX));
+    server.metrics.connected(connections(&server.engine));
     ([(header::CONTENT_TYPE, OPEN_METRICS)], server.metrics.text())
 }

@@ -10,8 +10,10 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use crate::figures::{Figures, seconds};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Answered {
@@ -29,9 +31,9 @@ struct End {
     end: &'static str,
 }
 
-/// From 1 ms to 32 s.
-fn seconds() -> Histogram {
-    Histogram::new(exponential_buckets(0.001, 2.0, 16))
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Use {
+    purpose: &'static str,
 }
 
 /// The counts of an instance since its start.
@@ -54,6 +56,8 @@ pub(in crate::http) struct Metrics {
     pub feed_failures: Counter,
     /// Looks at the feed that found rows missing: every socket was hinted about everything.
     pub feed_resets: Counter,
+    /// Connections to the database in use.
+    connections: Family<Use, Gauge>,
     /// Checks of the database that failed.
     pub database_failures: Counter,
     /// Tombstones, departures and ended items that the purge removed.
@@ -61,7 +65,8 @@ pub(in crate::http) struct Metrics {
 }
 
 impl Metrics {
-    pub fn new() -> Self {
+    /// With those of the engine.
+    pub fn new(figures: &Figures) -> Self {
         let mut metrics = Metrics {
             registry: Registry::with_prefix("escale"),
             requests: Family::default(),
@@ -74,6 +79,7 @@ impl Metrics {
             commits: Counter::default(),
             feed_failures: Counter::default(),
             feed_resets: Counter::default(),
+            connections: Family::default(),
             database_failures: Counter::default(),
             purged: Counter::default(),
         };
@@ -105,12 +111,33 @@ impl Metrics {
             metrics.feed_resets.clone(),
         );
         registry.register(
+            "connections",
+            "Connections to the database in use, by purpose",
+            metrics.connections.clone(),
+        );
+        let Figures { wait_seconds, write_seconds, commit_seconds, renewals, database_clock_ms } = figures;
+        let wait = "Seconds until a write has its turn in its org";
+        registry.register("wait_seconds", wait, wait_seconds.clone());
+        registry.register("write_seconds", "Seconds from that turn to the commit", write_seconds.clone());
+        registry.register("commit_seconds", "Seconds of commits", commit_seconds.clone());
+        registry.register("renewals", "Times that all epochs were renewed", renewals.clone());
+        let ahead = "Milliseconds by which the database's clock is ahead";
+        registry.register("database_clock_ms", ahead, database_clock_ms.clone());
+        registry.register(
             "database_failures",
             "Checks of the database that failed",
             metrics.database_failures.clone(),
         );
         registry.register("purged", "Tombstones, departures and ended items removed", metrics.purged.clone());
         metrics
+    }
+
+    /// So many connections to the database are in use.
+    pub fn connected(&self, connections: Vec<(&'static str, usize)>) {
+        for (purpose, count) in connections {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.connections.get_or_create(&Use { purpose }).set(count);
+        }
     }
 
     /// A request was answered.

@@ -57,6 +57,10 @@ impl Provider for PostgresProvider {
         Ok(Box::new(PostgresTransaction::of_org(&self.writers, &self.turns, org, wait)?))
     }
 
+    fn connections(&self) -> Vec<(&'static str, usize)> {
+        vec![("write", self.writers.in_use()), ("read", self.readers.in_use())]
+    }
+
     fn maintain(&self, wait: Duration) -> Result<Box<dyn Maintenance + '_>> {
         Ok(Box::new(PostgresTransaction::of_all(&self.writers, wait)?))
     }

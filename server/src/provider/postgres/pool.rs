@@ -13,6 +13,7 @@ use super::connect::Connection;
 pub(super) struct Pool {
     config: Config,
     runtime: Handle,
+    connections_max: usize,
     room: Mutex<Room>,
     given_back: Condvar,
 }
@@ -32,7 +33,11 @@ pub(super) struct Pooled<'p> {
 impl Pool {
     pub(super) fn new(config: Config, runtime: Handle, connections_max: usize) -> Self {
         let room = Mutex::new(Room { idle: Vec::new(), free: connections_max });
-        Pool { config, runtime, room, given_back: Condvar::new() }
+        Pool { config, runtime, connections_max, room, given_back: Condvar::new() }
+    }
+
+    pub(super) fn in_use(&self) -> usize {
+        self.connections_max - self.lock().free
     }
 
     /// Waits at most `wait` for a free connection, and begins its use. `begin` runs again on a new connection

@@ -1,6 +1,7 @@
 //! The listener for operators: health, counts, and the end of an instance (R45).
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use escale::codec::{Format, SyncRequest};
@@ -87,11 +88,56 @@ async fn the_counts_follow_requests_operations_sockets_and_hints() {
     assert_eq!(count(&text, "escale_operations_total{end=\"ok\"}") as u64, 1);
     assert_eq!(count(&text, "escale_sockets") as u64, 1);
     assert!(count(&text, "escale_hints_total") >= 1.0 && count(&text, "escale_commits_total") >= 1.0);
+    // The write waited for its turn, was executed and committed; each is counted once.
+    let commits = count(&text, "escale_commits_total");
+    for seconds in ["wait", "write", "commit"] {
+        assert!(count(&text, &format!("escale_{seconds}_seconds_count")) >= commits, "{text}");
+    }
+    assert!(count(&text, "escale_write_seconds_sum") > 0.0);
+    assert_eq!(count(&text, "escale_renewals_total") as u64, 0);
     assert!(
         !text.contains("Note") && !text.contains("\"o\""),
         "no label tells about documents or orgs: {text}"
     );
     drop(socket);
+    running.stop().await;
+}
+
+/// Lines of this process's log. Each test looks for lines of its own.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_lines_that_a_request_causes_carry_its_trace() {
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    let log = Log::default();
+    let to = log.clone();
+    let subscriber = tracing_subscriber::fmt().json().with_writer(move || to.clone()).finish();
+    tracing::subscriber::set_global_default(subscriber).expect("no other test takes the log");
+    let world = operating();
+    let running = served(&world).await;
+    let parent = format!("00-{TRACE}-b7ad6b7169203331-01");
+    for (session, header) in [("s1", Some(("traceparent", parent.as_str()))), ("s2", None)] {
+        let sent = SyncRequest { ops: vec![op(session, 1, "panic", "")], ..SyncRequest::of(session) };
+        let body = escale::codec::encode(Format::Json, &sent).unwrap();
+        let headers: Vec<_> = [JSON].into_iter().chain(header).collect();
+        assert_eq!(request(&running, "POST", "/o/sync", &headers, &body).await.status, 200);
+    }
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    // Other tests write to the same log.
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains(TRACE)).collect();
+    assert!(lines.len() == 1 && lines[0].contains("an operation panicked"), "{lines:?}");
     running.stop().await;
 }
 
