@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | cluster | drills | feeds | crowd | storms | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | clean
+make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | cluster | drills | machine | feeds | crowd | storms | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports), with the documentation under /docs
@@ -19,6 +19,7 @@ make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox |
                  while clients write, and see that nothing is lost, done twice, stuck or different
   make drills    lose the database DRILLS times (20) in each of four ways while sessions write, go on from its copy, and see
                  that sessions report each loss and end equal
+  make machine   follow docs/server.md word by word on a Debian of its own, and use the demonstration there; needs root
   make feeds     play FEEDS random histories (20000) of overlapping transactions on PostgreSQL, and see that the feed shows
                  each commit once
   make crowd     open SOCKETS sockets (10000) of sessions at the server, write, kill it and let all come back: measures
@@ -62,7 +63,7 @@ TARGETS :=
 export KILLS DRILLS FEEDS SOCKETS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-server cluster drills feeds crowd storms failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server shifted counter
+.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-server cluster drills machine feeds crowd storms failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server shifted counter
 
 help:
 	@: $(info $(HELP))
@@ -103,6 +104,9 @@ cluster: rust postgres
 
 drills: rust postgres
 	DRILLS=$${DRILLS:-20} cargo test --locked --package escale-server --all-features --test server drills -- --nocapture
+
+machine: package server www/dist/index.html browsers
+	@scripts/fresh-machine
 
 feeds: rust postgres
 	FEEDS=$${FEEDS:-20000} cargo test --locked --package escale-server --all-features --test server r40_
