@@ -100,6 +100,12 @@ export const ROWS = [
     proofs: ["server-kills"],
   },
   {
+    promise: "An instance on PostgreSQL that is killed at random loses nothing acknowledged, and executes nothing twice",
+    tests: ["server/tests/server/operating/kills.rs"],
+    command: "make kill-server KILLS=500",
+    proofs: ["server-kills-postgres"],
+  },
+  {
     promise: "Three servers on one PostgreSQL are killed, paused and cut off, and the database is killed and promoted: nothing is lost or done twice, nobody is stuck, and all answer the same",
     tests: ["server/tests/server/operating/instances.rs"],
     command: "make cluster ROUNDS=200",

@@ -32,7 +32,7 @@ struct Scene {
     changed: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     /// The server's address; none while no server runs.
     address: Option<SocketAddr>,
@@ -42,6 +42,8 @@ struct State {
     requests: u64,
     /// Operations answered, in all.
     answers: u64,
+    /// The server that each client waits for.
+    asked: BTreeMap<u64, SocketAddr>,
     /// Once it is set, clients begin no further operation after the current one is answered.
     is_over: bool,
 }
@@ -59,7 +61,7 @@ impl Scene {
                 return found;
             }
             let (next, waited) = self.changed.wait_timeout(state, PATIENCE).unwrap();
-            assert!(!waited.timed_out(), "nothing happens any more");
+            assert!(!waited.timed_out(), "nothing happens any more: {next:?}");
             state = next;
         }
     }
@@ -86,9 +88,12 @@ fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64
             });
             scene.set(|state| {
                 state.requests += 1;
+                state.asked.insert(client, address);
                 is_over = state.is_over;
             });
-            match post(address, "", &body) {
+            let answer = post(address, "", &body);
+            scene.state.lock().unwrap().asked.remove(&client);
+            match answer {
                 Some(answer) if answer.status == 200 => {
                     break decode::<SyncReply>(Format::Msgpack, &answer.body, usize::MAX).unwrap();
                 }
