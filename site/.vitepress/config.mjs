@@ -27,6 +27,13 @@ function sidebar() {
   }));
 }
 
+/** Indented code is shown as fenced code is: it scrolls by itself, and has a button that copies it. */
+function fenceIndented(state) {
+  for (const token of state.tokens) {
+    if (token.type === "code_block") Object.assign(token, { type: "fence", tag: "code", markup: "```", info: "text" });
+  }
+}
+
 export default defineConfig({
   title: "Escale",
   description: "Web applications that work offline",
@@ -40,7 +47,10 @@ export default defineConfig({
   metaChunk: true,
   markdown: {
     // Documents write `<C>` for a type: nothing in them is markup.
-    config: (md) => md.set({ html: false }),
+    config: (md) => {
+      md.set({ html: false });
+      md.core.ruler.push("fence_indented", fenceIndented);
+    },
     // An answer in braces, at the end of a line, would become the attributes of its paragraph.
     attrs: { disable: true },
     anchor: { slugify },

@@ -154,3 +154,17 @@ test("until the site is built its address says so, and the demonstration is serv
   assert.equal((await get("/docs/../../package.json")).status, 404);
   assert.ok((await stat(join(ROOT, "www/dist/index.html"))).isFile());
 });
+
+test("each document fits a phone", { timeout: 120_000 }, async (t) => {
+  const { child, port } = await startListening(process.execPath, [SERVE, join(ROOT, "www/dist"), "0", DIST]);
+  t.after(() => stopProcess(child, "SIGKILL"));
+  const browser = await openBrowser(t, { viewport: { width: 390, height: 844 } });
+  const page = await browser.context.newPage();
+  const wide = [];
+  for (const path of [...html.keys()].filter((path) => !path.startsWith("api/"))) {
+    await page.goto(`http://localhost:${port}/docs/${path}`);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    if (width > 390) wide.push(`${path}: ${width}`);
+  }
+  assert.deepEqual(wide, []);
+});
