@@ -3,21 +3,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { foundAlone, opens } from "../support/editing.mjs";
 import { byName, inSection } from "../support/packages.mjs";
 import { packagesServer } from "../support/server.mjs";
 import { SCREENS, serveDemonstration, Visitor } from "../support/visitor.mjs";
 
 const SECTION = "games";
 const followed = inSection(SECTION).sort(byName);
-const alone = followed.filter(({ name }) => followed.filter((one) => `${one.name} ${one.summary}`.toLowerCase().includes(name)).length === 1);
-const PACKAGE = alone[4].name;
-
-async function opens(visitor, name) {
-  await visitor.on("filter").fill(name);
-  await visitor.seesListed(1);
-  await visitor.page.locator(`[data-testid="row"][data-name="${name}"]:not([hidden])`).click();
-  await visitor.on("detail-name").filter({ hasText: name }).waitFor();
-}
+const PACKAGE = foundAlone(followed)[4];
 
 async function adds(visitor, text) {
   await visitor.on("note-text").fill(text);

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { closes, edits, foundAlone, opens } from "../support/editing.mjs";
 import { byName, inSection } from "../support/packages.mjs";
 import { startProxy } from "../support/proxy.mjs";
 import { packagesServer } from "../support/server.mjs";
@@ -11,34 +12,11 @@ import { SCREENS, serveDemonstration, Visitor } from "../support/visitor.mjs";
 const SECTION = "games";
 const followed = inSection(SECTION).sort(byName);
 const COUNT = followed.length;
-/** Packages that the filter finds alone by their names. */
-const alone = followed.filter(({ name }) => followed.filter((one) => `${one.name} ${one.summary}`.toLowerCase().includes(name)).length === 1);
+const alone = foundAlone(followed);
 const [edited, deleted, moved, disputed, first] = [alone[3], alone[5], alone[7], alone[9], alone[11]];
 const WORDS = "What a visitor wrote with no network";
 const MINE = "What the visitor wrote in the air";
 const THEIRS = "What somebody else wrote meanwhile";
-
-/** Opens one package of the list. */
-async function opens(visitor, { name }) {
-  await visitor.on("filter").fill(name);
-  await visitor.seesListed(1);
-  await visitor.page.locator(`[data-testid="row"][data-name="${name}"]:not([hidden])`).click();
-  await visitor.on("detail-name").filter({ hasText: name }).waitFor();
-}
-
-async function closes(visitor) {
-  await visitor.on("detail-close").click();
-  await visitor.on("filter").fill("");
-}
-
-async function edits(visitor, { name }, { summary, section }) {
-  await opens(visitor, { name });
-  await visitor.on("edit").click();
-  await visitor.look("the form of an edit");
-  if (summary !== undefined) await visitor.on("edit-summary").fill(summary);
-  if (section !== undefined) await visitor.on("edit-section").selectOption(section);
-  await visitor.on("edit-save").click();
-}
 
 const badge = (visitor, text) => visitor.on("pending").filter({ hasText: text }).waitFor();
 const noBadge = (visitor) => visitor.on("pending").waitFor({ state: "hidden" });

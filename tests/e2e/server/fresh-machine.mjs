@@ -5,14 +5,13 @@ import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
+import { closes, edits, finds, foundAlone } from "../support/editing.mjs";
 import { inSection } from "../support/packages.mjs";
 import { SCREENS, serveDemonstration, Visitor } from "../support/visitor.mjs";
 
 const { MACHINE_PID, MACHINE_TOKEN } = process.env;
 const SECTION = "games";
-/** Packages that the filter finds alone by their names. */
-const games = inSection(SECTION);
-const ALONE = games.filter(({ name }) => games.filter((one) => `${one.name} ${one.summary}`.toLowerCase().includes(name)).length === 1);
+const ALONE = foundAlone(inSection(SECTION));
 
 const run = promisify(execFile);
 /** A command on the machine. */
@@ -29,28 +28,14 @@ async function enters(t, site, screen) {
   return visitor;
 }
 
-const row = (visitor, name) => visitor.page.locator(`[data-testid="row"][data-name="${name}"]:not([hidden])`);
-
-/** Shows one package alone. */
-async function finds(visitor, { name }) {
-  await visitor.on("filter").fill(name);
-  await visitor.seesListed(1);
-}
-
 async function writes(visitor, document, summary) {
-  await finds(visitor, document);
-  await row(visitor, document.name).click();
-  await visitor.on("edit").click();
-  await visitor.on("edit-summary").fill(summary);
-  await visitor.on("edit-save").click();
+  await edits(visitor, document, { summary });
   await visitor.on("pending").waitFor({ state: "hidden" });
-  await visitor.on("detail-close").click();
-  await visitor.on("filter").fill("");
+  await closes(visitor);
 }
 
 async function reads(visitor, document, summary) {
-  await finds(visitor, document);
-  await row(visitor, document.name).filter({ hasText: summary }).waitFor();
+  await (await finds(visitor, document)).filter({ hasText: summary }).waitFor();
   await visitor.on("filter").fill("");
 }
 
