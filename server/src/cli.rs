@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use escale::{Code, Error, Result};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::cli_account::{AccountAction, SignUpPolicy};
 use crate::cli_backup::{BackupArgs, RestoreArgs};
 use crate::cli_schema::{SchemaArgs, read_schema};
 use crate::cli_sweep::SweepArgs;
@@ -63,6 +64,8 @@ enum Command {
     Sweep(SweepArgs),
     /// Checks a schema's file, without a database.
     Schema(SchemaArgs),
+    /// Invites to an org, and changes the roles of its accounts.
+    Account(AccountArgs),
 }
 
 #[derive(Args)]
@@ -113,6 +116,9 @@ struct ServeArgs {
     /// Ask for a bearer token: {token: {account, orgs: [..], role: "read" | "write" | "admin", until?: MS}}.
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
+    /// Have accounts: who may make one. Sessions then need a token, of an account or of --tokens.
+    #[arg(long, value_enum, value_name = "WHO")]
+    sign_up: Option<SignUpPolicy>,
     /// Pages of this origin may call, as pages of this machine may. Can be given several times.
     #[arg(long, value_name = "ORIGIN")]
     origin: Vec<String>,
@@ -172,6 +178,17 @@ struct ImportArgs {
 }
 
 #[derive(Args)]
+struct AccountArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    /// The org.
+    #[arg(long)]
+    org: String,
+    #[command(subcommand)]
+    action: AccountAction,
+}
+
+#[derive(Args)]
 struct EpochArgs {
     /// Begin a new epoch: the sessions of the org, or all sessions, load their collections again.
     #[arg(long)]
@@ -211,6 +228,7 @@ pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
         Command::Restore(args) => args.run(SystemClock::shared().now_ms(), say),
         Command::Sweep(args) => args.run(SystemClock::shared().now_ms(), say),
         Command::Schema(args) => args.run(say),
+        Command::Account(args) => args.action.run(&open(&args.data, command_settings(&args.data))?, &args.org, say),
     }
 }
 
@@ -238,8 +256,8 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
         None => Tokens::none(),
     };
     let engine = Arc::new(prepare(open(&args.data, settings)?)?);
-    if !tokens.are_required() {
-        tracing::warn!("without --tokens anyone who reaches this address may enter");
+    if !tokens.are_required() && args.sign_up.is_none() {
+        tracing::warn!("without --tokens and --sign-up anyone who reaches this address may enter");
     }
     if !engine.is_sealing() {
         tracing::warn!("without --site-key data rests in clear in the database");
@@ -247,6 +265,7 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     let mut options = ServeOptions::new(engine, &args.listen);
     options.base = args.base;
     options.tokens = tokens;
+    options.sign_up = args.sign_up.map(Into::into);
     options.origins = Origins::new(&args.origin)?;
     options.proxies = Proxies::new(&args.trusted_proxy)?;
     options.tls = match args.tls_cert.zip(args.tls_key) {
@@ -304,15 +323,19 @@ fn stop_signals() -> Result<UnboundedReceiver<()>> {
     Ok(signals)
 }
 
-fn import(args: &ImportArgs) -> Result<()> {
-    let settings = Settings {
-        skew_ms: args.data.skew,
-        retention_days: args.data.retention,
-        delta_ms: Settings::default().delta_ms + args.data.skew,
-        is_failover_lossless: args.data.failover == Failover::Lossless,
+/// The settings of a command that writes.
+fn command_settings(data: &DataArgs) -> Settings {
+    Settings {
+        skew_ms: data.skew,
+        retention_days: data.retention,
+        delta_ms: Settings::default().delta_ms + data.skew,
+        is_failover_lossless: data.failover == Failover::Lossless,
         ..Settings::default()
-    };
-    let engine = open(&args.data, settings)?;
+    }
+}
+
+fn import(args: &ImportArgs) -> Result<()> {
+    let engine = open(&args.data, command_settings(&args.data))?;
     let started = Instant::now();
     let mut shown = Instant::now();
     let target = Target { org: &args.org, class: &args.class };

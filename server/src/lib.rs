@@ -5,8 +5,10 @@
 //! `provider`. The protocol is in docs/protocol.md; the types of its messages are those of the crate
 //! `escale`.
 
+pub mod accounts;
 pub mod backup;
 pub mod cli;
+mod cli_account;
 mod cli_backup;
 mod cli_schema;
 mod cli_sweep;

@@ -25,7 +25,7 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 18] = [
+const SERVER: [(&str, &[&str]); 20] = [
     ("clock", &[]),
     ("figures", &[]),
     ("file_stamp", &[]),
@@ -35,17 +35,20 @@ const SERVER: [(&str, &[&str]); 18] = [
     ("rights", &[]),
     ("seal", &["provider"]),
     ("engine", &["clock", "figures", "settings", "mark", "provider", "rights", "seal"]),
+    ("accounts", &["engine"]),
     ("database", &["mark", "provider", "engine"]),
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
     ("backup", &["engine", "provider"]),
     ("cli_schema", &["rights"]),
+    ("cli_account", &["accounts", "engine"]),
     ("cli_backup", &["backup"]),
     ("cli_sweep", &["settings", "engine", "sweep"]),
-    ("http", &["figures", "file_stamp", "engine", "provider"]),
+    ("http", &["accounts", "figures", "file_stamp", "engine", "provider"]),
     (
         "cli",
         &[
+            "accounts",
             "clock",
             "settings",
             "seal",
@@ -53,6 +56,7 @@ const SERVER: [(&str, &[&str]); 18] = [
             "engine",
             "import",
             "http",
+            "cli_account",
             "cli_backup",
             "cli_schema",
             "cli_sweep",

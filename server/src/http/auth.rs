@@ -8,6 +8,7 @@ use escale::{Code, Error, Result};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use crate::accounts::Entered;
 use crate::engine::Caller;
 use crate::file_stamp::FileStamp;
 
@@ -39,9 +40,11 @@ pub struct Access {
     pub until: Option<u64>,
 }
 
-/// The tokens of a file, or none at all: then anyone may enter.
+/// The tokens of a file, or none at all: then anyone may enter, unless there are accounts.
 pub struct Tokens {
     file: Option<PathBuf>,
+    /// Whether a caller without a token of the file is refused.
+    is_required: bool,
     table: Mutex<TokenTable>,
 }
 
@@ -61,21 +64,33 @@ pub struct Guest {
     pub caller: Caller,
 }
 
+impl From<Entered> for Guest {
+    fn from(entered: Entered) -> Self {
+        Guest { account: Some(entered.caller.account.clone()), caller: entered.caller }
+    }
+}
+
 impl Tokens {
     /// Anyone may enter.
     pub fn none() -> Self {
-        Tokens { file: None, table: Mutex::default() }
+        Tokens { file: None, is_required: false, table: Mutex::default() }
     }
 
     /// The tokens of a file, `{token: {account, orgs, role}}`.
     pub fn from_file(path: PathBuf) -> Result<Self> {
-        let tokens = Tokens { table: Mutex::new(read(&path)?), file: Some(path) };
+        let tokens = Tokens { table: Mutex::new(read(&path)?), file: Some(path), is_required: true };
         Ok(tokens)
     }
 
     /// Whether a token is required.
     pub fn are_required(&self) -> bool {
-        self.file.is_some()
+        self.is_required
+    }
+
+    /// The same tokens where accounts have tokens of their own: nobody enters without any.
+    #[must_use]
+    pub(super) fn required(self) -> Self {
+        Tokens { is_required: true, ..self }
     }
 
     /// Admits the bearer of `token` to `org` at `now_ms`, or not. Errors: `unauthorized`, `forbidden`.
@@ -104,7 +119,7 @@ impl Tokens {
 
     /// Like [`Tokens::admit`], by the tokens as they were when the file was last looked at.
     pub(super) fn admit_again(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Guest> {
-        if self.file.is_none() {
+        if !self.is_required {
             let caller = Caller { may_write: true, ..Caller::default() };
             return Ok(Guest { account: None, caller });
         }

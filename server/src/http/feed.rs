@@ -1,6 +1,6 @@
 //! Passes the database's feed to the hub: the commits of this process and of others, in commit order.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use super::hub::Hub;
 use super::state::{Server, stopped};
+use crate::accounts::AccountTokens;
 use crate::engine::Access;
 use crate::provider::{Changed, FeedRow, Seen};
 
@@ -53,7 +54,13 @@ impl Follower {
         let access = Access::of(engine);
         let pushes = &mut self.pushes;
         let mut doubts: BTreeMap<String, HashSet<SmolStr>> = BTreeMap::new();
+        let accounts = self.server.accounts.as_ref();
+        let mut changed_orgs = BTreeSet::new();
         let mut pass_on = |row: FeedRow| {
+            if AccountTokens::is_concerned_by(&row.class) {
+                changed_orgs.insert(row.org);
+                return Ok(());
+            }
             if !hub.has_listeners(&row.org) {
                 return Ok(());
             }
@@ -74,6 +81,14 @@ impl Follower {
         let Changed { seen, is_whole } = engine.provider().changed(Some(&self.seen), &mut pass_on)?;
         for (org, accounts) in &doubts {
             hub.doubt(org, accounts);
+        }
+        if let Some(accounts) = accounts {
+            for org in &changed_orgs {
+                accounts.tokens.look_again(engine, Some(org))?;
+            }
+            if !is_whole {
+                accounts.tokens.look_again(engine, None)?;
+            }
         }
         if !is_whole {
             // Rows were removed before they were read, so every session has to pull.

@@ -163,7 +163,7 @@ impl Live {
         };
         let Some(first) = first? else { return Ok(()) };
         self.token = first.token.clone().or(self.token.take());
-        let guest = self.server.admit(self.token.as_deref(), &self.org)?;
+        let guest = self.server.admit(self.token.as_deref(), &self.org).await?;
         self.caller = guest.caller;
         let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
         let full = |_| Closing::spread(CLOSE_TOO_MANY, Code::TooMany.as_str(), &self.server);
@@ -212,7 +212,7 @@ impl Live {
                         self.token.clone_from(&message.token);
                     }
                     // Its token may be newer than the last look at the file.
-                    self.caller = self.server.admit(self.token.as_deref(), &self.org)?.caller;
+                    self.caller = self.server.admit(self.token.as_deref(), &self.org).await?.caller;
                     self.register(&mut seat, message).await?;
                 }
             }

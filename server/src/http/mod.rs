@@ -1,5 +1,6 @@
 //! HTTP and WebSocket: the transport of the engine's answers.
 
+mod account;
 mod auth;
 mod entering;
 mod feed;

@@ -13,19 +13,25 @@ pub(super) const RETRY_SECONDS: u64 = 1;
 pub(super) struct Refusal {
     status: StatusCode,
     fault: Fault,
-    retry: bool,
+    /// Seconds after which the request may be repeated.
+    retry: Option<u64>,
 }
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, code: Code, message: impl Into<String>) -> Self {
-        let retry = matches!(status.as_u16(), 429 | 503);
+        let retry = matches!(status.as_u16(), 429 | 503).then_some(RETRY_SECONDS);
         Refusal { status, fault: Fault::new(code, message), retry }
+    }
+
+    /// The same for a caller that may come again after so many seconds.
+    pub(super) fn after(self, seconds: u64) -> Self {
+        Refusal { retry: Some(seconds), ..self }
     }
 
     pub(super) fn into_response(self, format: Format) -> Response<Body> {
         let mut response = message(self.status, format, &self.fault).map(Body::from);
-        if self.retry {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+        if let Some(seconds) = self.retry {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -37,10 +43,12 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let status = match error.code() {
-            Code::Malformed | Code::WrongProtocol | Code::TooDeep | Code::BadValue => StatusCode::BAD_REQUEST,
-            Code::Unauthorized => StatusCode::UNAUTHORIZED,
-            Code::Forbidden => StatusCode::FORBIDDEN,
-            Code::UnknownOrg | Code::NotFound => StatusCode::NOT_FOUND,
+            Code::Malformed | Code::WrongProtocol | Code::TooDeep | Code::BadValue | Code::LoginTaken => {
+                StatusCode::BAD_REQUEST
+            }
+            Code::Unauthorized | Code::WrongPassphrase | Code::DeviceRevoked => StatusCode::UNAUTHORIZED,
+            Code::Forbidden | Code::InvitationNeeded | Code::AccountClosed => StatusCode::FORBIDDEN,
+            Code::UnknownOrg | Code::NotFound | Code::InvitationUnknown => StatusCode::NOT_FOUND,
             Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Code::Timeout => StatusCode::REQUEST_TIMEOUT,
             Code::TooMany => StatusCode::TOO_MANY_REQUESTS,

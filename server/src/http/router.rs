@@ -24,7 +24,7 @@ use super::operating::{route_of, span_of};
 use super::reply::{Refusal, format_of};
 use super::state::{Peer, Server};
 use super::sync::text;
-use super::{live, sync};
+use super::{account, live, sync};
 
 /// Bytes of the smallest reply that is compressed (R91). A smaller one gains less than its encoding costs.
 const COMPRESSED_BYTES_MIN: u16 = 1 << 10;
@@ -37,6 +37,7 @@ pub(super) fn router(server: Arc<Server>, base: &str) -> Router {
         .route("/", get(hello))
         .route("/{org}/sync", sync)
         .route("/{org}/live", get(get_live))
+        .route("/{org}/account", post(post_account))
         .route("/{org}/file/{sha256}", get(no_files).put(no_files))
         .method_not_allowed_fallback(async |headers: HeaderMap| {
             refuse(&headers, StatusCode::METHOD_NOT_ALLOWED, "another method belongs to this path")
@@ -44,7 +45,7 @@ pub(super) fn router(server: Arc<Server>, base: &str) -> Router {
         .with_state(server);
     let router = if base.is_empty() { routes } else { Router::new().nest(base, routes) };
     router.fallback(async |headers: HeaderMap| {
-        refuse(&headers, StatusCode::NOT_FOUND, "nothing here: POST {org}/sync, GET {org}/live")
+        refuse(&headers, StatusCode::NOT_FOUND, "nothing here: POST {org}/sync, GET {org}/live, POST {org}/account")
     })
 }
 
@@ -81,6 +82,19 @@ async fn post_sync(
         return refuse_org(request.headers());
     }
     sync::sync(server, &org, (peer, connection), request).await
+}
+
+async fn post_account(
+    State(server): State<Arc<Server>>,
+    Path(org): Path<String>,
+    axum::Extension(peer): axum::Extension<Peer>,
+    axum::Extension(connection): axum::Extension<Arc<Connection>>,
+    request: Request<Body>,
+) -> Response<Body> {
+    if Pk::parse(&org).is_err() {
+        return refuse_org(request.headers());
+    }
+    account::account(server, &org, (peer, connection), request).await
 }
 
 async fn get_live(

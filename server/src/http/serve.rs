@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
+use super::account::Accounts;
 use super::auth::Tokens;
 use super::entering::{self, ConnectionLimits, Proxies, Tls};
 use super::feed::Follower;
@@ -20,6 +21,7 @@ use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
 use super::router::router;
 use super::state::{Server, stopped};
+use crate::accounts::SignUp;
 use crate::engine::Engine;
 
 /// How often the database is checked while nobody asks for anything (R39).
@@ -51,6 +53,8 @@ pub struct ServeOptions {
     pub base: String,
     /// The tokens that open orgs.
     pub tokens: Tokens,
+    /// Who may make an account; there are no accounts without it.
+    pub sign_up: Option<SignUp>,
     /// The pages that may call.
     pub origins: Origins,
     /// The proxies in front of the server.
@@ -96,6 +100,7 @@ impl ServeOptions {
             listen: listen.to_owned(),
             base: String::new(),
             tokens: Tokens::none(),
+            sign_up: None,
             origins: Origins::default(),
             proxies: Proxies::default(),
             tls: None,
@@ -138,7 +143,8 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
     let hub = Arc::new(Hub::new(options.pulls, u64::from_le_bytes(random()?)));
     let server = Arc::new(Server {
         engine: Arc::clone(&options.engine),
-        tokens: options.tokens,
+        tokens: if options.sign_up.is_some() { options.tokens.required() } else { options.tokens },
+        accounts: options.sign_up.map(Accounts::new),
         origins: options.origins,
         proxies: options.proxies,
         compresses: options.compresses,

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use escale::Result;
+use escale::{Code, Error, Result};
 use tokio::sync::{RwLock, watch};
 
+use super::account::Accounts;
 use super::auth::{Guest, Tokens};
 use super::entering::Proxies;
 use super::hub::Hub;
@@ -14,6 +15,7 @@ use super::operating::{Health, Metrics};
 use super::origin::Origins;
 use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
+use crate::accounts::Entered;
 use crate::engine::Engine;
 
 /// The address of the caller.
@@ -24,6 +26,8 @@ pub(super) struct Peer(pub IpAddr);
 pub(super) struct Server {
     pub engine: Arc<Engine>,
     pub tokens: Tokens,
+    /// The accounts, if there are any.
+    pub accounts: Option<Accounts>,
     pub origins: Origins,
     pub proxies: Proxies,
     pub compresses: bool,
@@ -51,13 +55,37 @@ pub(super) struct Server {
 
 impl Server {
     /// Admits the bearer of a token to an org, or not.
-    pub(super) fn admit(&self, token: Option<&str>, org: &str) -> Result<Guest> {
+    pub(super) async fn admit(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Guest> {
+        if let Some(entered) = self.entered(token, org).await? {
+            return Ok(entered.into());
+        }
         self.tokens.admit(token, org, self.engine.clock_ms())
+    }
+
+    /// The account of a token, if the token is one of an account and valid.
+    pub(super) async fn entered(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Option<Entered>> {
+        let (Some(accounts), Some(token)) = (&self.accounts, token) else { return Ok(None) };
+        if let Some(known) = accounts.tokens.known(org, token, self.engine.clock_ms()) {
+            return Ok(known);
+        }
+        let (server, token, org) = (Arc::clone(self), token.to_owned(), org.to_owned());
+        let read = move || match &server.accounts {
+            Some(accounts) => accounts.tokens.enter(&server.engine, &org, &token),
+            None => Ok(None),
+        };
+        // An error here is a panic of the task, which is in the log.
+        let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
+        tokio::task::spawn_blocking(read).await.map_err(panicked)?
     }
 
     /// The same for a socket that is open. The follower of the feed looks at the file of tokens before it passes on any
     /// commit, and ten times a second.
     pub(super) fn admit_again(&self, token: Option<&str>, org: &str) -> Result<Guest> {
+        if let (Some(accounts), Some(token)) = (&self.accounts, token)
+            && let Some(Some(entered)) = accounts.tokens.known(org, token, self.engine.clock_ms())
+        {
+            return Ok(entered.into());
+        }
         self.tokens.admit_again(token, org, self.engine.clock_ms())
     }
 }

@@ -41,7 +41,7 @@ async fn answer(
 ) -> Result<Response<Body>, Refusal> {
     let malformed = |what: &str| Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what);
     // The caller is checked before anything else is read.
-    let guest = server.admit(bearer(text(request.headers(), &header::AUTHORIZATION)), org)?;
+    let guest = server.admit(bearer(text(request.headers(), &header::AUTHORIZATION)), org).await?;
     let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
     let slot = server.requests.enter(&caller).map_err(|full| match full {
         Full::Caller => {

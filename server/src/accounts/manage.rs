@@ -1,0 +1,149 @@
+//! What an account's owner does once signed in: wraps, devices, closing (R76, R77). And what an operator does by command:
+//! invitations and roles.
+
+use escale::model::{Value, sha_s};
+use escale::{Code, Error, Result};
+
+use super::INVITATIONS;
+use super::enter::{Proven, end_token, put, random, stored};
+use super::formulas::b64;
+use super::message::{Fields, Request, Service};
+use super::record::{Account, bad, entries_of, map_of, number};
+use super::tokens::Entered;
+use crate::engine::{Engine, KeptWrite};
+
+/// How long an invitation stays open, in milliseconds: 14 days.
+const INVITATION_MS: u64 = 14 * 86_400_000;
+
+/// The roles of accounts.
+const ROLES: [&str; 3] = ["read", "write", "admin"];
+
+impl Service<'_> {
+    /// `wraps`: changes the wraps, or only lists them.
+    pub(super) fn wraps(&self, request: &Request, entered: &Entered) -> Result<Fields> {
+        if !request.has("proof") {
+            let account = self.engine.keep(self.org, |kept| own(kept, entered))?;
+            return Ok(list_of(&account));
+        }
+        let put_wraps = if request.has("put") { request.wraps("put", self.now_ms)? } else { Vec::new() };
+        let remove = request.texts("remove")?;
+        let ends_others = match request.optional_text("revoke")? {
+            None => false,
+            Some("others") => true,
+            Some(_) => return Err(bad("`revoke` is `others`")),
+        };
+        self.engine.keep(self.org, |kept| {
+            let Proven { mut account, .. } = self.prove(kept, request, &entered.login)?;
+            account.change_wraps(put_wraps, &remove)?;
+            if ends_others {
+                for device in account.devices.iter_mut().filter(|device| device.id != entered.device) {
+                    end_token(kept, device)?;
+                }
+            }
+            put(kept, &account)?;
+            Ok(list_of(&account))
+        })
+    }
+
+    /// `devices`: those that have signed in.
+    pub(super) fn devices(&self, entered: &Entered) -> Result<Fields> {
+        let account = self.engine.keep(self.org, |kept| own(kept, entered))?;
+        let devices = account.devices.iter().map(|device| {
+            map_of([
+                ("id", Value::from(device.id.as_str())),
+                ("label", Value::from(device.label.as_str())),
+                ("first", number(device.first)),
+                ("last", number(device.last)),
+                ("here", Value::Bool(device.id == entered.device)),
+            ])
+        });
+        Ok(entries_of([("devices", Value::Array(devices.collect()))]))
+    }
+
+    /// `revoke`: ends a device, or all others. Its next sign-in is `device_revoked`.
+    pub(super) fn revoke(&self, request: &Request, entered: &Entered) -> Result<Fields> {
+        let id = request.text("device")?;
+        self.end_devices(entered, |device| if id == "others" { device != entered.device } else { device == id })
+    }
+
+    /// `sign-out`: ends this device.
+    pub(super) fn sign_out(&self, entered: &Entered) -> Result<Fields> {
+        self.end_devices(entered, |device| device == entered.device)
+    }
+
+    fn end_devices(&self, entered: &Entered, ends: impl Fn(&str) -> bool) -> Result<Fields> {
+        self.engine.keep(self.org, |kept| {
+            let mut account = own(kept, entered)?;
+            let (ended, stay) = account.devices.into_iter().partition(|device| ends(&device.id));
+            account.devices = stay;
+            let ended: Vec<_> = ended;
+            for mut device in ended {
+                end_token(kept, &mut device)?;
+            }
+            put(kept, &account)?;
+            Ok(Fields::new())
+        })
+    }
+
+    /// `close`: removes the account's wraps, devices and tokens. Its login and its id stay taken. Errors: `last_admin`.
+    pub(super) fn close(&self, request: &Request, entered: &Entered) -> Result<Fields> {
+        self.engine.keep(self.org, |kept| {
+            let Proven { mut account, .. } = self.prove(kept, request, &entered.login)?;
+            for mut device in std::mem::take(&mut account.devices) {
+                end_token(kept, &mut device)?;
+            }
+            account.is_closed = true;
+            account.wraps.clear();
+            account.used.clear();
+            put(kept, &account)?;
+            Ok(Fields::new())
+        })
+    }
+}
+
+/// The account of a caller, in the transaction.
+fn own(kept: &KeptWrite<'_>, entered: &Entered) -> Result<Account> {
+    let gone = || Error::new(Code::Unauthorized, "the token is no longer valid");
+    stored(kept, &entered.login)?.filter(|account| !account.is_closed).ok_or_else(gone)
+}
+
+fn list_of(account: &Account) -> Fields {
+    let wraps = account.wraps.iter().map(|wrap| {
+        map_of([
+            ("id", Value::from(wrap.id.as_str())),
+            ("by", Value::from(wrap.by.as_str())),
+            ("rounds", number(wrap.rounds.into())),
+            ("at", number(wrap.at)),
+        ])
+    });
+    entries_of([("wraps", Value::Array(wraps.collect()))])
+}
+
+/// Makes an invitation to an org, and returns its id. Errors: `bad_option` for an unknown role.
+pub fn invite(engine: &Engine, org: &str, role: &str) -> Result<String> {
+    check_role(role)?;
+    let id = b64(&random::<16>()?);
+    let until = engine.clock_ms() + INVITATION_MS;
+    let record = entries_of([("role", Value::from(role)), ("until", number(until))]);
+    engine.keep(org, |kept| kept.put(INVITATIONS, &sha_s(&id), &record))?;
+    Ok(id)
+}
+
+/// Gives an account another role. Errors: `not_found`, `bad_option`.
+pub fn set_role(engine: &Engine, org: &str, login: &str, role: &str) -> Result<()> {
+    check_role(role)?;
+    engine.keep(org, |kept| {
+        let found = stored(kept, login)?.filter(|account| !account.is_closed);
+        let mut account =
+            found.ok_or_else(|| Error::new(Code::NotFound, "no open account of the org has this login"))?;
+        role.clone_into(&mut account.role);
+        put(kept, &account)
+    })
+}
+
+fn check_role(role: &str) -> Result<()> {
+    if ROLES.contains(&role) {
+        return Ok(());
+    }
+    Err(Error::new(Code::BadOption, format!("--role: one of {}", ROLES.join(", "))))
+}

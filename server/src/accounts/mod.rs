@@ -1,0 +1,33 @@
+//! Accounts (R72 to R77): who may enter an org, by a secret that the server never learns.
+//!
+//! The server stores a key that only the account's owner can unwrap, and a value that checks a proof of the owner's
+//! secret. Neither opens anything. docs/protocol.md has the messages, docs/security.md the reasons.
+
+mod challenge;
+mod enter;
+mod failures;
+mod formulas;
+mod manage;
+mod message;
+mod record;
+mod tokens;
+
+pub use enter::SignUp;
+pub use failures::{Failures, Late};
+pub use formulas::{Auth, account_id, is_proven, signature};
+pub use manage::{invite, set_role};
+pub use message::answer;
+pub use record::{Account, Device, Wrap};
+pub use tokens::{AccountTokens, Entered};
+
+/// The class of the stored accounts, by the hash of the login.
+const ACCOUNTS: &str = "#account";
+
+/// The class of the ids that are taken for ever (R72).
+const IDS: &str = "#account-id";
+
+/// The class of the stored tokens, by their digest.
+const TOKENS: &str = "#token";
+
+/// The class of the open invitations, by the hash of their id.
+const INVITATIONS: &str = "#invitation";

@@ -1,0 +1,121 @@
+//! The tokens of accounts, as an instance knows them. The follower of the feed tells it of each account that has
+//! changed, so an open socket needs no look into the database.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use escale::Result;
+use escale::model::Value;
+use sha2::{Digest, Sha256};
+
+use super::formulas::b64;
+use super::record::Account;
+use super::{ACCOUNTS, TOKENS};
+use crate::engine::{Caller, Engine};
+
+/// Entries above which those go that nobody asked for within [`KEPT_MS`].
+const ENTRIES: usize = 10_000;
+
+/// How long an entry stays that nobody asks for. An open socket asks every 2 s.
+const KEPT_MS: u64 = 60_000;
+
+/// The bearer of a valid token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entered {
+    /// The login.
+    pub login: String,
+    /// The device.
+    pub device: String,
+    /// The account, and its permissions.
+    pub caller: Caller,
+    /// When the token ends, in milliseconds since 1970.
+    pub until: u64,
+}
+
+struct Known {
+    entered: Option<Entered>,
+    asked_ms: u64,
+}
+
+/// The tokens that an instance has met.
+#[derive(Default)]
+pub struct AccountTokens {
+    /// By org and digest.
+    known: Mutex<HashMap<(String, String), Known>>,
+}
+
+/// The digest by which a token is stored.
+pub(super) fn digest_of(token: &str) -> String {
+    b64(&Sha256::digest(token.as_bytes()))
+}
+
+impl AccountTokens {
+    /// The bearer of the token, if this instance knows the token: `Some(None)` if it is known to be void.
+    pub fn known(&self, org: &str, token: &str, now_ms: u64) -> Option<Option<Entered>> {
+        let mut known = self.lock();
+        let entry = known.get_mut(&(org.to_owned(), digest_of(token)))?;
+        entry.asked_ms = now_ms;
+        Some(entry.entered.clone().filter(|entered| now_ms < entered.until))
+    }
+
+    /// The bearer of the token. It reads the database if this instance does not know the token.
+    pub fn enter(&self, engine: &Engine, org: &str, token: &str) -> Result<Option<Entered>> {
+        let now_ms = engine.clock_ms();
+        if let Some(entered) = self.known(org, token, now_ms) {
+            return Ok(entered);
+        }
+        let digest = digest_of(token);
+        let entered = read(engine, org, &digest)?;
+        if entered.is_some() {
+            // Void tokens are not noted: strangers could fill the table with them.
+            let mut known = self.lock();
+            if known.len() >= ENTRIES {
+                known.retain(|_, known| now_ms < known.asked_ms + KEPT_MS);
+            }
+            known.insert((org.to_owned(), digest), Known { entered: entered.clone(), asked_ms: now_ms });
+        }
+        Ok(entered.filter(|entered| now_ms < entered.until))
+    }
+
+    /// Reads the known tokens of an org again, because one of its accounts has changed; without an org, all of them.
+    pub fn look_again(&self, engine: &Engine, org: Option<&str>) -> Result<()> {
+        let keys: Vec<(String, String)> =
+            self.lock().keys().filter(|(of, _)| org.is_none_or(|org| org == of)).cloned().collect();
+        for key in keys {
+            let entered = read(engine, &key.0, &key.1)?;
+            if let Some(known) = self.lock().get_mut(&key) {
+                known.entered = entered;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a row of the feed says that an account has changed.
+    pub fn is_concerned_by(class: &str) -> bool {
+        class == ACCOUNTS
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<Entered>> {
+    let Some(token) = engine.kept(org, TOKENS, digest)? else { return Ok(None) };
+    let text = |name: &str| token.get(name).and_then(Value::as_str).unwrap_or_default();
+    let Some(account) = engine.kept(org, ACCOUNTS, text("account"))? else { return Ok(None) };
+    let account = Account::of_map(&account)?;
+    if account.is_closed {
+        return Ok(None);
+    }
+    Ok(Some(Entered {
+        login: account.login,
+        device: text("device").to_owned(),
+        until: token.get("until").and_then(Value::as_u64).unwrap_or(0),
+        caller: Caller {
+            account: account.id,
+            may_write: account.role != "read",
+            is_admin: account.role == "admin",
+        },
+    }))
+}
