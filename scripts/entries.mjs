@@ -11,6 +11,7 @@ export const MAIN = { name: "index", bytes: 25_900 };
 export const ENTRIES = [
   { name: "inline", bytes: 200, acts: true },
   { name: "rehearsal", bytes: 1_700 },
+  { name: "accounts", bytes: 6_100 },
   { name: "devtools", bytes: 14_000 },
   { name: "react", bytes: 2_048, peer: { react: ">=18" } },
   { name: "vue", bytes: 2_048, peer: { vue: ">=3.3" } },

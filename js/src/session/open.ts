@@ -22,9 +22,11 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
   databases?: IDBFactory,
 ): Promise<Session<S, O>> {
   const checked: CoreOptions = { ...checkOptions(options as unknown as OpenOptions), ...(databases && { databases }) };
+  const { schema, operations, conflicts, accounts, passkey, device: label } = options as unknown as OpenOptions;
+  const entry = await accounts?.enter({ ...checked, passkey: passkey === true, device: label });
+  if (entry) Object.assign(checked, { passphrase: undefined, key: entry.key });
   const status = new LiveStatus(checked.mode);
-  const { schema, operations, conflicts } = options as unknown as OpenOptions;
-  const host = new SessionHost(status, options.token, new Application(schema, operations, conflicts), checked);
+  const host = new SessionHost(status, entry?.token ?? options.token, new Application(schema, operations, conflicts), checked);
   if (typeof checked.server === "object") checked.server = status.watched(checked.server);
   try {
     const device = new Device(wasm, host);
@@ -48,15 +50,22 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
       documents,
       views,
       device,
-      forgetSecrets: () => host.forget(),
+      entry,
+      forgetSecrets: () => {
+        host.forget();
+        entry?.end();
+      },
     });
+    entry?.follow(session, { fail: (error) => status.fail(error), lock: () => session.lock() });
     host.follow(views, session);
     device.watch(living);
     return session;
   } catch (error) {
     host.forget();
+    entry?.end();
     status.close();
-    throw toEscaleError(error);
+    const thrown = toEscaleError(error);
+    throw entry && thrown.code === "wrong_passphrase" ? entry.mismatch(thrown) : thrown;
   }
 }
 

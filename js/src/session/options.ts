@@ -7,6 +7,7 @@ import { raise, type EscaleError } from "../base/errors.js";
 import type { Conflicts, Operations } from "../writes/operation-types.js";
 import { checkOperations } from "../writes/operations.js";
 import { Schema } from "../schema/schema.js";
+import type { Door } from "./entry.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { Mode } from "./status.js";
 
@@ -43,6 +44,12 @@ export interface OpenOptions<
   account?: string | undefined;
   /** A bearer token, or a function that fetches one. */
   token?: string | TokenSource | undefined;
+  /** The `accounts` of `escale/accounts`, instead of a token: `account` is then the login. */
+  accounts?: Door | undefined;
+  /** With `accounts`: a passkey opens the account, instead of the passphrase. */
+  passkey?: boolean | undefined;
+  /** With `accounts`: the name under which the list of devices shows this one. */
+  device?: string | undefined;
   /**
    * Milliseconds between two pulls while the server does not push changes, because it has no socket or the socket is
    * closed. The default is 30,000, the minimum 1,000.
@@ -73,6 +80,9 @@ const KNOWN: Record<keyof OpenOptions, true> = {
   key: true,
   account: true,
   token: true,
+  accounts: true,
+  passkey: true,
+  device: true,
   pollEveryMs: true,
   format: true,
   operations: true,
@@ -83,7 +93,7 @@ const WIPE_KNOWN: Record<keyof WipeOptions, true> = { org: true, account: true }
 /** Checks the options and gives them as the core takes them. An unusable option is refused by its name. */
 export function checkOptions(options: OpenOptions): CoreOptions {
   checkNames("open", options, KNOWN);
-  const { schema, passphrase, key, token, format = "msgpack" } = options;
+  const { schema, passphrase, key, token, accounts, format = "msgpack" } = options;
   if (!(schema instanceof Schema)) throw bad("schema: must come from defineSchema");
   if (format !== "msgpack" && format !== "json") throw bad("format: must be msgpack or json");
   if (token !== undefined && typeof token !== "string" && typeof token !== "function") {
@@ -94,7 +104,8 @@ export function checkOptions(options: OpenOptions): CoreOptions {
   if (server === undefined && mode !== "avion") {
     throw bad(`server: ${mode} needs a URL or an adapter object`);
   }
-  checkSecret(mode, passphrase, key);
+  if (accounts && (token !== undefined || key !== undefined)) throw bad("accounts: instead of token and key");
+  if (!accounts || !options.passkey) checkSecret(accounts ? "synced" : mode, passphrase, key);
   checkOperations(options.operations);
   return {
     ...checkOwner(options),
@@ -104,7 +115,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     passphrase,
     // A copy, so that the application may overwrite its own.
     key: key && Uint8Array.from(key),
-    hasToken: token !== undefined,
+    hasToken: token !== undefined || accounts !== undefined,
     pollEveryMs: checkPollEvery(options.pollEveryMs),
     format,
     policies: policiesOf(schema, options.conflicts),

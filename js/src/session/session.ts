@@ -27,6 +27,7 @@ import type {
   WriteOptions,
 } from "../writes/operation-types.js";
 import { checkMode, checkPassphrase } from "./options.js";
+import type { AccountEntry, Identity } from "./entry.js";
 import type { Parts } from "./parts.js";
 import { byKey } from "../schema/order.js";
 import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource } from "../schema/query.js";
@@ -70,6 +71,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly refused: Refused;
   /** The record of the writes made on this device, until they are swept. */
   readonly journal: Journal;
+  /** Who the user is, as other people can check it. Undefined without `accounts`. */
+  readonly identity: Identity | undefined;
   /** @internal Set by the devtools: it must not throw. */
   onNews: ((news: OperationNews) => void) | undefined;
   readonly #core: Core;
@@ -81,6 +84,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly #living: Living;
   readonly #device: Device;
   readonly #forgetSecrets: () => void;
+  readonly #entry: AccountEntry | undefined;
   #closing: Promise<void> | undefined;
 
   /** @internal */
@@ -89,6 +93,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#living = parts.living;
     this.#device = parts.device;
     this.#forgetSecrets = parts.forgetSecrets;
+    this.#entry = parts.entry;
+    this.identity = parts.entry?.identity;
     this.#schema = parts.schema;
     this.status = this.#status = parts.status;
     this.#documents = parts.documents;
@@ -299,11 +305,22 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     await this.#ask(() => this.#core.setMode(checkMode(mode)));
   }
 
-  /** Wraps the device's key under another passphrase. */
+  /**
+   * Wraps the device's key under another passphrase. With `accounts` the server comes first, so it needs the network, and
+   * the other devices then ask for the new one.
+   */
   async changePassphrase(old: string, next: string): Promise<void> {
     checkPassphrase("old", old);
     checkPassphrase("next", next);
+    const entry = this.#entry;
+    if (entry) return this.#ask(() => entry.changePassphrase(old, next));
     await this.#ask(() => this.#onDevice(() => this.#core.changePassphrase(old, next)));
+  }
+
+  /** Goes on after `passphrase_changed`: signs in with the account's new passphrase. Needs `accounts` and the network. */
+  async unlock(passphrase: string): Promise<void> {
+    checkPassphrase("passphrase", passphrase);
+    await this.#ask(async () => this.#entry?.unlock(passphrase));
   }
 
   /**
@@ -342,6 +359,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     await this.#finish(async () => {
       await this.#core.wipe();
       await this.#device.wipe();
+      await this.#entry?.wipe();
     });
   }
 

@@ -1,0 +1,49 @@
+/**
+ * The entry `escale/accounts`: accounts on the server's endpoint `account`. The passphrase, the code and the keys never
+ * leave the device.
+ */
+
+import { enter } from "./accounts/entry.js";
+import {
+  addCode,
+  addPasskey,
+  close,
+  devices,
+  forget,
+  recover,
+  removeWrap,
+  revoke,
+  signUp,
+  wraps,
+} from "./accounts/manage.js";
+
+/**
+ * Sign-up, sign-in, devices and recovery. Pass it to `open` as `accounts`, instead of a token.
+ *
+ * @example
+ * ```js
+ * import { open } from "escale";
+ * import { accounts } from "escale/accounts";
+ *
+ * const place = { server: "https://example.org/api", org: "acme", account: "ada" };
+ * const { code } = await accounts.signUp({ ...place, passphrase, recoveryCode: true });
+ * const session = await open({ ...place, schema, passphrase, accounts });
+ * ```
+ */
+export const accounts = /* @__PURE__ */ Object.freeze({
+  /** @internal */
+  enter,
+  signUp,
+  recover,
+  addCode,
+  addPasskey,
+  wraps,
+  removeWrap,
+  devices,
+  revoke,
+  close,
+  forget,
+});
+
+export type { AccountPlace } from "./accounts/manage.js";
+export type { AccountDevice, WrapInfo } from "./accounts/wire.js";

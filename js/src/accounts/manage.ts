@@ -1,0 +1,158 @@
+/** What an account's owner does: sign up, recover, devices, other ways in. */
+
+import type { Adapter } from "../wasm/core.js";
+import { codeOf, codeText } from "./code.js";
+import { entries, passphraseSource, sourceOf, type Entry } from "./entry.js";
+import { fault } from "./faults.js";
+import { identityOf, random, type Bytes } from "./formulas.js";
+import { makePasskey } from "./passkey.js";
+import { DeviceRecord } from "./record.js";
+import { codeSecret, passphraseSecret, wrap, type Wrap } from "./secret.js";
+import { ask, changeWraps, closeAccount, signIn, type AccountDevice, type Server, type WrapInfo } from "./wire.js";
+
+/** Where an account is, or is to be. */
+export interface AccountPlace {
+  /** The server's address, or an adapter with a method `account`. */
+  server: string | URL | Adapter;
+  /** The org's code. */
+  org: string;
+  /** The login. */
+  account: string;
+}
+
+/** How often a sign-up is sent whose answer was lost. The server gives a repeat the same answer. */
+const SIGN_UPS_MAX = 3;
+
+const placeOf = ({ server, org, account }: AccountPlace): Server => {
+  for (const [name, text] of Object.entries({ org, account })) {
+    if (typeof text !== "string" || text === "") throw fault("bad_option", `${name}: must be a string, not empty`);
+  }
+  return { server, org, login: account };
+};
+
+const check = (name: string, passphrase: unknown): void => {
+  if (typeof passphrase !== "string" || passphrase === "") throw fault("bad_option", `${name}: must be a string, not empty`);
+};
+
+const entryOf = (session: object): Entry => {
+  const entry = entries.get(session);
+  if (!entry) throw fault("bad_option", "the session was not opened with `accounts`");
+  return entry;
+};
+
+async function newCode(at: Server, key: Bytes): Promise<{ code: string; put: Wrap }> {
+  const code = random(20);
+  return { code: codeText(code), put: await wrap(await codeSecret(at, code), at, key) };
+}
+
+/**
+ * Makes an account. Its key is made here, and the server never learns it. Open a session with the same passphrase
+ * afterwards. Errors: `login_taken`, `invitation_needed`, `invitation_unknown`, `too_many`, `offline`.
+ */
+export async function signUp(
+  options: AccountPlace & { passphrase: string; invitation?: string; recoveryCode?: boolean },
+): Promise<{ account: string; code?: string }> {
+  const at = placeOf(options);
+  check("passphrase", options.passphrase);
+  const key = random(32);
+  const { account, publicKey } = await identityOf(key, at.org);
+  const wraps = [await wrap(await passphraseSecret(at, options.passphrase), at, key)];
+  const made = options.recoveryCode ? await newCode(at, key) : undefined;
+  if (made) wraps.push(made.put);
+  const { invitation: invite } = options;
+  for (let tries = 1; ; tries++) {
+    try {
+      const answer = await ask(at, { do: "sign-up", login: at.login, pub: publicKey, wraps, ...(invite && { invite }) });
+      if (answer["account"] !== account) throw fault("bad_reply", "sign-up: another account than the key's");
+      return { account, ...(made && { code: made.code }) };
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (code === "login_taken") return signedUpBefore(at, options, error);
+      if (code !== "offline" || tries === SIGN_UPS_MAX) throw error;
+    }
+  }
+}
+
+/** An earlier sign-up may have happened, with its answer lost: then the passphrase opens the account. */
+async function signedUpBefore(
+  at: Server,
+  { passphrase, recoveryCode }: { passphrase: string; recoveryCode?: boolean },
+  taken: unknown,
+): Promise<{ account: string; code?: string }> {
+  const source = passphraseSource(at, passphrase);
+  const signed = await signIn(at, source, {}).catch(() => {
+    throw taken;
+  });
+  const made = recoveryCode ? await newCode(at, signed.key) : undefined;
+  if (made) await changeWraps(at, source, { put: [made.put] }, signed.token);
+  await ask(at, { do: "sign-out" }, signed.token);
+  return { account: signed.identity.account, ...(made && { code: made.code }) };
+}
+
+/** Sets a new passphrase by the recovery code. All devices then ask for it. Errors: `wrong_passphrase`, `offline`. */
+export async function recover(options: AccountPlace & { code: string; passphrase: string }): Promise<void> {
+  const at = placeOf(options);
+  check("passphrase", options.passphrase);
+  const code = codeOf(options.code);
+  if (!code) throw fault("wrong_passphrase", "code: 32 letters and digits, as they were shown once");
+  const source = sourceOf(await codeSecret(at, code));
+  const signed = await signIn(at, source, {});
+  const put = [await wrap(await passphraseSecret(at, options.passphrase), at, signed.key)];
+  await changeWraps(at, source, { put, revoke: "others" }, signed.token);
+  await ask(at, { do: "sign-out" }, signed.token);
+}
+
+/** Makes a recovery code: 32 characters, shown once. It opens the account if the passphrase is lost. */
+export async function addCode(session: object, passphrase: string): Promise<string> {
+  const entry = entryOf(session);
+  const { code, put } = await newCode(entry.at, entry.accountKey);
+  await entry.withToken((token) => changeWraps(entry.at, passphraseSource(entry.at, passphrase), { put: [put] }, token));
+  return code;
+}
+
+/** Makes a passkey that opens the account, with `open({ passkey: true })`. `label` names the application to the user. */
+export async function addPasskey(session: object, passphrase: string, label: string): Promise<void> {
+  const entry = entryOf(session);
+  const secret = await makePasskey(entry.at, label);
+  const put = [await wrap(secret, entry.at, entry.accountKey)];
+  await entry.withToken((token) => changeWraps(entry.at, passphraseSource(entry.at, passphrase), { put }, token));
+  await entry.keep(secret);
+}
+
+/** The ways to open the account. */
+export async function wraps(session: object): Promise<WrapInfo[]> {
+  const entry = entryOf(session);
+  const answer = await entry.withToken((token) => ask(entry.at, { do: "wraps" }, token));
+  return answer["wraps"] as WrapInfo[];
+}
+
+/** Removes a way to open the account. The last passphrase or code stays. */
+export async function removeWrap(session: object, id: string, passphrase: string): Promise<void> {
+  const entry = entryOf(session);
+  const source = passphraseSource(entry.at, passphrase);
+  await entry.withToken((token) => changeWraps(entry.at, source, { remove: [id] }, token));
+}
+
+/** The devices that have signed in. */
+export async function devices(session: object): Promise<AccountDevice[]> {
+  const entry = entryOf(session);
+  const answer = await entry.withToken((token) => ask(entry.at, { do: "devices" }, token));
+  return answer["devices"] as AccountDevice[];
+}
+
+/** Signs a device out, or all others. Its session locks once it hears of it; its data stays on it, encrypted (R77). */
+export async function revoke(session: object, device: string): Promise<void> {
+  const entry = entryOf(session);
+  await entry.withToken((token) => ask(entry.at, { do: "revoke", device }, token));
+}
+
+/** Closes the account for ever. Its login stays taken. Data on devices opens in `avion`. */
+export async function close(session: object, passphrase: string, { force = false } = {}): Promise<void> {
+  const entry = entryOf(session);
+  await entry.withToken((token) => closeAccount(entry.at, passphraseSource(entry.at, passphrase), force, token));
+}
+
+/** Deletes the account's record from this device, after `wipe({ org, account })`. */
+export async function forget({ org, account }: { org: string; account: string }): Promise<void> {
+  await (await DeviceRecord.of({ org, login: account })).forget();
+}

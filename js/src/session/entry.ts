@@ -1,0 +1,51 @@
+/** The part of `escale/accounts` that a session uses. The main entry holds its types only. */
+
+import type { Adapter } from "../wasm/core.js";
+import type { EscaleError } from "../base/errors.js";
+import type { Mode } from "./status.js";
+import type { TokenSource } from "./options.js";
+
+/** Who a session's user is, as other people can check it. */
+export interface Identity {
+  /** The account id: 22 characters that follow from the public key. */
+  readonly account: string;
+  /** The public key of X25519: 32 bytes. */
+  readonly publicKey: Uint8Array;
+  /** The account id as 8 groups of 5 digits, for two people to compare. */
+  readonly fingerprint: string;
+}
+
+/** The way into an account, as `open` takes it: the `accounts` of `escale/accounts`. */
+export interface Door {
+  /** Opens an account, on this device or by the server. */
+  enter(options: EnterOptions): Promise<AccountEntry>;
+}
+
+/** The options of `open` that lead to an account. */
+export interface EnterOptions {
+  readonly org: string;
+  readonly account: string;
+  readonly mode: Mode;
+  readonly server: string | Adapter | undefined;
+  readonly passphrase: string | undefined;
+  readonly passkey: boolean;
+  readonly device: string | undefined;
+}
+
+/** An account that a session has entered. */
+export interface AccountEntry {
+  readonly identity: Identity;
+  /** Opens the store of the device. Undefined in incognito. */
+  readonly key: Uint8Array | undefined;
+  readonly token: TokenSource;
+  /** The session is open: `fail` reports an error, `lock` ends the session in every tab. */
+  follow(session: object, on: { fail(error: EscaleError): void; lock(): Promise<void> }): void;
+  /** The error for a store that the account's key does not open. */
+  mismatch(cause: EscaleError): EscaleError;
+  changePassphrase(old: string, next: string): Promise<void>;
+  unlock(passphrase: string): Promise<void>;
+  /** Signs the device out if the server can be reached, and deletes the account's record on the device. */
+  wipe(): Promise<void>;
+  /** Clears every secret. */
+  end(): void;
+}
