@@ -165,6 +165,7 @@ impl Service<'_> {
             kdf: &wrap.kdf,
             other: &other,
         };
+        let auth = auth.bytes();
         if !is_proven(&wrap.stored, &auth, &proof) {
             return Err(wrong());
         }
@@ -176,7 +177,7 @@ impl Service<'_> {
             return Err(Error::new(Code::TooMany, "the account signs in too often"));
         }
         account.used.push((challenge.to_vec(), until));
-        Ok(Proven { auth: auth.bytes(), account, wrap })
+        Ok(Proven { auth, account, wrap })
     }
 
     /// `sign-in`: K as the server holds it, and a token.

@@ -62,9 +62,10 @@ fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
 }
 
-/// Whether the proof shows the secret that `stored` was made from. Only digests are compared.
-pub fn is_proven(stored: &[u8; 32], auth: &Auth, proof: &[u8; 32]) -> bool {
-    let mask = hmac(stored, &[&auth.bytes()]);
+/// Whether the proof shows the secret that `stored` was made from: SCRAM's construction (RFC 5802), over the bytes of
+/// [`Auth::bytes`]. Only digests are compared.
+pub fn is_proven(stored: &[u8; 32], auth: &[u8], proof: &[u8; 32]) -> bool {
+    let mask = hmac(stored, &[auth]);
     let key: Vec<u8> = proof.iter().zip(mask).map(|(proof, mask)| proof ^ mask).collect();
     Sha256::digest(key)[..] == stored[..]
 }

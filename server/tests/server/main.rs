@@ -9,6 +9,7 @@
 //! clocks, and wait for events.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod accounts;
 mod crowd;
 mod engine;
 mod fire;
