@@ -2,7 +2,7 @@
 // gzip. They may fall. An increase is a decision (docs/performance.md).
 
 /** The entry that all others import, and never contain. */
-export const MAIN = { name: "index", bytes: 25_900 };
+export const MAIN = { name: "index", bytes: 26_000 };
 
 /**
  * The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. `acts` is for
@@ -11,7 +11,8 @@ export const MAIN = { name: "index", bytes: 25_900 };
 export const ENTRIES = [
   { name: "inline", bytes: 200, acts: true },
   { name: "rehearsal", bytes: 1_700 },
-  { name: "accounts", bytes: 6_100 },
+  { name: "accounts", bytes: 6_800 },
+  { name: "passkeys", bytes: 1_100 },
   { name: "devtools", bytes: 14_000 },
   { name: "react", bytes: 2_048, peer: { react: ">=18" } },
   { name: "vue", bytes: 2_048, peer: { vue: ">=3.3" } },

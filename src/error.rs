@@ -151,19 +151,19 @@ codes! {
 
     // Accounts (docs/guides/accounts.md).
     /// The login, or the account's key, belongs to another account of the org (R72).
-    LoginTaken "login_taken" A "Choose another login, or sign in if the account is yours.";
+    LoginTaken "login_taken" A "Choose another login, or sign in if it is yours.";
     /// No open invitation has this id.
-    InvitationUnknown "invitation_unknown" N "Ask for another invitation: it was used, has ended, or was mistyped.";
+    InvitationUnknown "invitation_unknown" N "Ask for another invitation.";
     /// The server takes new accounts by invitation only, or none.
     InvitationNeeded "invitation_needed" S "Ask the org's administrator for an invitation.";
     /// The account was closed.
-    AccountClosed "account_closed" S "Open in `avion` to read the data of this device.";
+    AccountClosed "account_closed" S "Open in `avion` to read this device's data.";
     /// The device was signed out from another one (R77).
-    DeviceRevoked "device_revoked" S "Open again: the passphrase signs the device in as a new one.";
+    DeviceRevoked "device_revoked" S "Open again, as a new device.";
     /// The account has another passphrase now (R76).
-    PassphraseChanged "passphrase_changed" S "Ask for the new passphrase, and call session.unlock(passphrase).";
+    PassphraseChanged "passphrase_changed" S "Call session.unlock(passphrase) with the new passphrase.";
     /// The store on this device belongs to another account of the same login (R75).
-    AccountMismatch "account_mismatch" A "Open in `avion` to read it, or wipe({ org, account }) to make room for the account's store.";
+    AccountMismatch "account_mismatch" A "Call wipe({ org, account }) to make room, then open again.";
 
     // The store on the device.
     /// The passphrase, or the key, does not open the store.

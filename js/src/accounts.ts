@@ -6,7 +6,6 @@
 import { enter } from "./accounts/entry.js";
 import {
   addCode,
-  addPasskey,
   close,
   devices,
   forget,
@@ -36,7 +35,6 @@ export const accounts = /* @__PURE__ */ Object.freeze({
   signUp,
   recover,
   addCode,
-  addPasskey,
   wraps,
   removeWrap,
   devices,
@@ -47,3 +45,5 @@ export const accounts = /* @__PURE__ */ Object.freeze({
 
 export type { AccountPlace } from "./accounts/manage.js";
 export type { AccountDevice, WrapInfo } from "./accounts/wire.js";
+/** @internal */
+export { placeOfPasskey } from "./accounts/manage.js";

@@ -34,7 +34,7 @@ export type {
   WriteOptions,
 } from "./writes/operation-types.js";
 export { defineOperations } from "./writes/operations.js";
-export type { AccountEntry, Door, EnterOptions, Identity } from "./session/entry.js";
+export type { AccountEntry, Door, EnterOptions, Identity, PasskeySource } from "./session/entry.js";
 export type { OpenOptions, TokenSource, WipeOptions } from "./session/options.js";
 /** @internal */
 export { carry } from "./package.js";

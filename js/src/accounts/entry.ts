@@ -1,13 +1,12 @@
 /** An account that a session has entered: its tokens, and its passphrase (R74 to R77). */
 
 import type { EscaleError } from "../base/errors.js";
-import type { AccountEntry, EnterOptions, Identity } from "../session/entry.js";
+import type { AccountEntry, EnterOptions, Identity, PasskeySource } from "../session/entry.js";
 import { Deferred } from "../base/deferred.js";
 import { fault } from "./faults.js";
-import { derive, identityOf, random, saltOf, toText, type Bytes } from "./formulas.js";
-import { usePasskey } from "./passkey.js";
+import { derive, identityOf, random, saltOf, toBytes, toText, type Bytes } from "./formulas.js";
 import { DeviceRecord, type Known } from "./record.js";
-import { passphraseSecret, wrap, type Secret } from "./secret.js";
+import { passkeySecret, passphraseSecret, wrap, type Secret } from "./secret.js";
 import { ask, changeWraps, signIn, type SecretSource, type Server, type SignedIn } from "./wire.js";
 
 /** The pauses between attempts to sign in while the server cannot be reached. */
@@ -71,9 +70,18 @@ export async function enter(options: EnterOptions): Promise<Entry> {
   return entry;
 }
 
-async function secretOf(at: Server, ways: { id: string; rounds: number }[], passphrase: string | undefined, passkey: boolean): Promise<Secret> {
-  if (passkey) return usePasskey(at, ways.map(({ id }) => id).filter((id) => id !== "passphrase"));
-  if (passphrase === undefined) throw fault("bad_option", "passphrase: an account needs it, or `passkey: true`");
+async function secretOf(
+  at: Server,
+  ways: { id: string; rounds: number }[],
+  passphrase: string | undefined,
+  passkey: PasskeySource | undefined,
+): Promise<Secret> {
+  if (passkey) {
+    const ids = ways.filter(({ id }) => id !== "passphrase").map(({ id }) => toBytes(id));
+    const { id, output } = await passkey.use(await saltOf(at.org, at.login), ids);
+    return passkeySecret(at, id, output);
+  }
+  if (passphrase === undefined) throw fault("bad_option", "passphrase: an account needs it, or a passkey");
   return passphraseSecret(at, passphrase, ways.find(({ id }) => id === "passphrase")?.rounds);
 }
 
@@ -134,13 +142,9 @@ export class Entry implements AccountEntry {
 
   /** The token for the session. It waits for the network, and for the new passphrase if that was changed elsewhere. */
   readonly token = async (): Promise<string | undefined> => {
-    if (this.#isFresh) {
-      this.#isFresh = false;
-      return this.#token;
-    }
     for (let pause: number = PAUSE_MS.first; !this.#isEnded; pause = Math.min(pause * 2, PAUSE_MS.longest)) {
       try {
-        await this.#renew(sourceOf(this.#secret));
+        if (!this.#isFresh) await this.#renew(sourceOf(this.#secret));
         this.#isFresh = false;
         return this.#token;
       } catch (error) {
@@ -150,12 +154,10 @@ export class Entry implements AccountEntry {
           this.#unlocked = new Deferred();
           await Promise.race([this.#unlocked.promise, this.#ended.promise]);
           pause = PAUSE_MS.first;
-        } else if (failed.code === "device_revoked" || failed.code === "account_closed") {
-          await this.#turnedAway(failed);
-          return undefined;
         } else if (failed.retryable) {
           await Promise.race([rest(pause), this.#ended.promise]);
         } else {
+          if (failed.code === "device_revoked" || failed.code === "account_closed") await this.#turnedAway();
           this.#on?.fail(failed);
           return undefined;
         }
@@ -193,13 +195,12 @@ export class Entry implements AccountEntry {
         throw error;
       });
     }
-    await this.#takes(secret);
+    this.#secret = secret;
+    await this.keep(secret);
   }
 
   async unlock(passphrase: string): Promise<void> {
-    const source = passphraseSource(this.at, passphrase);
-    const secret = await this.#renew(source);
-    await this.#takes(secret);
+    await this.#renew(passphraseSource(this.at, passphrase));
     this.#unlocked?.resolve();
   }
 
@@ -222,37 +223,26 @@ export class Entry implements AccountEntry {
   }
 
   /** Signs in again. Errors: those of `signIn`; `account_mismatch` if the server has another key. */
-  async #renew(source: SecretSource): Promise<Secret> {
+  async #renew(source: SecretSource): Promise<void> {
     const device = { id: this.#device, label: this.#label };
     const signed = await signIn(this.at, source, device, this.#token);
     if (toText(signed.key) !== toText(this.accountKey)) {
       throw fault("account_mismatch", "the server has another key for this login");
     }
-    const isNew = this.#device !== signed.device;
     this.has(signed);
-    if (isNew && !this.#isIncognito) await this.#record.keep(signed.secret, { key: this.accountKey, device: signed.device });
-    return signed.secret;
+    await this.keep(signed.secret);
+    this.#secret = signed.secret;
   }
 
-  /** From now on this secret opens the account, here too. */
-  async #takes(secret: Secret): Promise<void> {
-    if (!this.#isIncognito) await this.#record.keep(secret, { key: this.accountKey, device: this.#device });
-    this.#secret = secret;
-  }
-
-  /** Adds a way in on this device. */
+  /** Stores a way in on this device, with its device id. */
   async keep(secret: Secret): Promise<void> {
     if (!this.#isIncognito) await this.#record.keep(secret, { key: this.accountKey, device: this.#device });
   }
 
   /** The server has ended this device or the account: the session locks, and a later opening is a new device. */
-  async #turnedAway(error: EscaleError): Promise<void> {
-    const device = this.#device;
+  async #turnedAway(): Promise<void> {
     this.#device = undefined;
-    if (device !== undefined && !this.#isIncognito) {
-      await this.#record.keep(this.#secret, { key: this.accountKey, device: undefined });
-    }
-    this.#on?.fail(error);
+    await this.keep(this.#secret);
     await this.#on?.lock();
   }
 }

@@ -128,7 +128,6 @@ export async function identityOf(key: Bytes, org: string): Promise<Identity> {
 /** Canonical msgpack: keys in byte order, shortest encodings. Of the values, only those of requests. */
 export function pack(value: unknown): Bytes {
   if (value === true) return new Uint8Array([0xc3]);
-  if (value === false) return new Uint8Array([0xc2]);
   if (typeof value === "number") return packNumber(value);
   if (typeof value === "string") {
     const bytes = utf8(value);

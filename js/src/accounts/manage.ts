@@ -4,10 +4,9 @@ import type { Adapter } from "../wasm/core.js";
 import { codeOf, codeText } from "./code.js";
 import { entries, passphraseSource, sourceOf, type Entry } from "./entry.js";
 import { fault } from "./faults.js";
-import { identityOf, random, type Bytes } from "./formulas.js";
-import { makePasskey } from "./passkey.js";
+import { identityOf, random, saltOf, type Bytes } from "./formulas.js";
 import { DeviceRecord } from "./record.js";
-import { codeSecret, passphraseSecret, wrap, type Wrap } from "./secret.js";
+import { codeSecret, passkeySecret, passphraseSecret, wrap, type Wrap } from "./secret.js";
 import { ask, changeWraps, closeAccount, signIn, type AccountDevice, type Server, type WrapInfo } from "./wire.js";
 
 /** Where an account is, or is to be. */
@@ -106,18 +105,30 @@ export async function recover(options: AccountPlace & { code: string; passphrase
 export async function addCode(session: object, passphrase: string): Promise<string> {
   const entry = entryOf(session);
   const { code, put } = await newCode(entry.at, entry.accountKey);
-  await entry.withToken((token) => changeWraps(entry.at, passphraseSource(entry.at, passphrase), { put: [put] }, token));
+  await change(entry, passphrase, { put: [put] });
   return code;
 }
 
-/** Makes a passkey that opens the account, with `open({ passkey: true })`. `label` names the application to the user. */
-export async function addPasskey(session: object, passphrase: string, label: string): Promise<void> {
+/** @internal What a passkey of the session's account is made for, and its way into the account. */
+export async function placeOfPasskey(session: object): Promise<{
+  salt: Bytes;
+  login: string;
+  keep: (made: { id: Bytes; output: Bytes }, passphrase: string) => Promise<void>;
+}> {
   const entry = entryOf(session);
-  const secret = await makePasskey(entry.at, label);
-  const put = [await wrap(secret, entry.at, entry.accountKey)];
-  await entry.withToken((token) => changeWraps(entry.at, passphraseSource(entry.at, passphrase), { put }, token));
-  await entry.keep(secret);
+  return {
+    salt: await saltOf(entry.at.org, entry.at.login),
+    login: entry.at.login,
+    keep: async ({ id, output }, passphrase) => {
+      const secret = await passkeySecret(entry.at, id, output);
+      await change(entry, passphrase, { put: [await wrap(secret, entry.at, entry.accountKey)] });
+      await entry.keep(secret);
+    },
+  };
 }
+
+const change = (entry: Entry, passphrase: string, changes: { put?: Wrap[]; remove?: string[] }): Promise<void> =>
+  entry.withToken((token) => changeWraps(entry.at, passphraseSource(entry.at, passphrase), changes, token));
 
 /** The ways to open the account. */
 export async function wraps(session: object): Promise<WrapInfo[]> {
@@ -128,9 +139,7 @@ export async function wraps(session: object): Promise<WrapInfo[]> {
 
 /** Removes a way to open the account. The last passphrase or code stays. */
 export async function removeWrap(session: object, id: string, passphrase: string): Promise<void> {
-  const entry = entryOf(session);
-  const source = passphraseSource(entry.at, passphrase);
-  await entry.withToken((token) => changeWraps(entry.at, source, { remove: [id] }, token));
+  await change(entryOf(session), passphrase, { remove: [id] });
 }
 
 /** The devices that have signed in. */

@@ -37,42 +37,34 @@ export class DeviceRecord {
     return new DeviceRecord(owner, `escale1-account-${toText(hash.slice(0, 16))}`);
   }
 
-  /** The ids of the ways in, and their rounds. */
-  async ways(): Promise<{ id: string; rounds: number }[]> {
-    return (await this.#read()).map(({ id, rounds }) => ({ id, rounds }));
+  /** The ways in. */
+  async ways(): Promise<Way[]> {
+    return (await this.#with("readonly", (store) => store.get(0) as IDBRequest<Way[] | undefined>)) ?? [];
   }
 
   /** Opens the record. Undefined if the secret opens none of it. */
   async open(secret: Secret): Promise<Known | undefined> {
-    const way = (await this.#read()).find(({ id, rounds }) => id === secret.id && rounds === secret.rounds);
+    const way = (await this.ways()).find(({ id, rounds }) => id === secret.id && rounds === secret.rounds);
     const plain = way && (await unwrapHere(secret, this.#owner, way.sealed));
     if (!plain) return undefined;
     const device = plain.slice(32);
     return { key: plain.slice(0, 32), device: device.length > 0 ? toText(device) : undefined };
   }
 
-  /** Stores the account under a secret. With `only`, no other way in stays. */
-  async keep(secret: Secret, { key, device }: Known, only = false): Promise<void> {
+  /** Stores the account under a secret. */
+  async keep(secret: Secret, { key, device }: Known): Promise<void> {
     const plain = new Uint8Array([...key, ...(device === undefined ? [] : toBytes(device))]);
     const sealed = await wrapHere(secret, this.#owner, plain);
     plain.fill(0);
-    const others = only ? [] : (await this.#read()).filter(({ id }) => id !== secret.id);
-    await this.#write([...others, { id: secret.id, rounds: secret.rounds, sealed }]);
+    const { id, rounds } = secret;
+    const others = (await this.ways()).filter((way) => way.id !== id);
+    await this.#with("readwrite", (store) => store.put([...others, { id, rounds, sealed }], 0));
   }
 
   /** Deletes it. */
   async forget(): Promise<void> {
     if (typeof indexedDB === "undefined") return;
     await done(indexedDB.deleteDatabase(this.#name)).catch(() => {});
-  }
-
-  async #read(): Promise<Way[]> {
-    const ways = await this.#with("readonly", (store) => store.get(0) as IDBRequest<Way[] | undefined>);
-    return ways ?? [];
-  }
-
-  async #write(ways: Way[]): Promise<void> {
-    await this.#with("readwrite", (store) => store.put(ways, 0));
   }
 
   /** Runs one request in a transaction. Without a working IndexedDB it gives nothing: the server has the account. */

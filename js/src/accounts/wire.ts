@@ -55,7 +55,7 @@ export async function ask({ server, org }: Server, request: object, token?: stri
   );
   let text: string;
   if (typeof server === "object" && !(server instanceof URL)) {
-    if (!server.account) throw fault("not_found", "the adapter has no method account");
+    if (!server.account) throw fault("bad_option", "server: the adapter has no method account");
     const answer = await server.account(JSON.parse(body) as object);
     text = typeof answer === "string" ? answer : JSON.stringify(answer);
   } else {
@@ -88,7 +88,7 @@ function read(text: string): Answer {
   } catch {
     // Below.
   }
-  throw fault("malformed", "the answer is no message of the protocol");
+  throw fault("bad_reply", "the answer is no message of the protocol");
 }
 
 const isBytesOf = (value: unknown, length?: number): value is Bytes =>

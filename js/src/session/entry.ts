@@ -21,6 +21,12 @@ export interface Door {
   enter(options: EnterOptions): Promise<AccountEntry>;
 }
 
+/** The `passkeys` of `escale/passkeys`. */
+export interface PasskeySource {
+  /** Asks the user for a passkey, and gives its id and its secret. */
+  use(salt: Uint8Array<ArrayBuffer>, ids: readonly Uint8Array<ArrayBuffer>[]): Promise<{ id: Uint8Array<ArrayBuffer>; output: Uint8Array<ArrayBuffer> }>;
+}
+
 /** The options of `open` that lead to an account. */
 export interface EnterOptions {
   readonly org: string;
@@ -28,7 +34,7 @@ export interface EnterOptions {
   readonly mode: Mode;
   readonly server: string | Adapter | undefined;
   readonly passphrase: string | undefined;
-  readonly passkey: boolean;
+  readonly passkey: PasskeySource | undefined;
   readonly device: string | undefined;
 }
 

@@ -23,7 +23,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
 ): Promise<Session<S, O>> {
   const checked: CoreOptions = { ...checkOptions(options as unknown as OpenOptions), ...(databases && { databases }) };
   const { schema, operations, conflicts, accounts, passkey, device: label } = options as unknown as OpenOptions;
-  const entry = await accounts?.enter({ ...checked, passkey: passkey === true, device: label });
+  const entry = await accounts?.enter({ ...checked, passkey, device: label });
   if (entry) Object.assign(checked, { passphrase: undefined, key: entry.key });
   const status = new LiveStatus(checked.mode);
   const host = new SessionHost(status, entry?.token ?? options.token, new Application(schema, operations, conflicts), checked);

@@ -7,7 +7,7 @@ import { raise, type EscaleError } from "../base/errors.js";
 import type { Conflicts, Operations } from "../writes/operation-types.js";
 import { checkOperations } from "../writes/operations.js";
 import { Schema } from "../schema/schema.js";
-import type { Door } from "./entry.js";
+import type { Door, PasskeySource } from "./entry.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { Mode } from "./status.js";
 
@@ -46,8 +46,8 @@ export interface OpenOptions<
   token?: string | TokenSource | undefined;
   /** The `accounts` of `escale/accounts`, instead of a token: `account` is then the login. */
   accounts?: Door | undefined;
-  /** With `accounts`: a passkey opens the account, instead of the passphrase. */
-  passkey?: boolean | undefined;
+  /** With `accounts`: the `passkeys` of `escale/passkeys`, instead of the passphrase. */
+  passkey?: PasskeySource | undefined;
   /** With `accounts`: the name under which the list of devices shows this one. */
   device?: string | undefined;
   /**

@@ -1,0 +1,412 @@
+// Accounts of the finished package against the real server, in Node over fake-indexeddb: two devices, with the network
+// cut at each request and the page ended there (R72 to R77).
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import "fake-indexeddb/auto";
+import { IDBFactory } from "fake-indexeddb";
+
+import { provide } from "../../js/dist/testing/environment.js";
+import { ServerProcess } from "../e2e/support/server.mjs";
+
+// Without locks, a session leads only after it has listened for other tabs for seconds.
+provide();
+
+const { defineSchema, open } = await import("escale");
+const { accounts } = await import("escale/accounts");
+
+const CLASSES = { Note: { key: ["id"] } };
+const schema = defineSchema(CLASSES);
+const originalFetch = globalThis.fetch;
+
+/** Each place has an address of its own: the server counts sign-ups and failures by it. */
+function realFetch(input, init) {
+  const request = new Request(input, init);
+  request.headers.set("x-forwarded-for", `10.0.0.${number}`);
+  return originalFetch(request);
+}
+globalThis.fetch = realFetch;
+
+let folder;
+let server;
+let number = 0;
+/** All that was sent, for the scan at the end. */
+const sent = [];
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "escale-accounts-"));
+  await writeFile(join(folder, "schema.json"), JSON.stringify(CLASSES));
+  server = await new ServerProcess(folder, join(folder, "schema.json"), ["--sign-up", "open", "--trusted-proxy", "127.0.0.0/8"]).start();
+});
+
+after(async () => {
+  globalThis.fetch = originalFetch;
+  await server.stop();
+  await rm(folder, { recursive: true });
+});
+
+/** A new login, at an org of its own. */
+function newPlace() {
+  number += 1;
+  return { server: server.url, org: `org-${number}`, account: "ada" };
+}
+
+const isOfAccount = (url) => String(url).endsWith("/account");
+
+/** What the network does with the requests of the endpoint `account`: the n-th is lost, or its answer is. */
+function cut(at, how) {
+  let count = 0;
+  globalThis.fetch = async (url, init) => {
+    if (!isOfAccount(url)) return realFetch(url, init);
+    sent.push(String(init.body));
+    const isCut = count++ >= at;
+    if (isCut && how === "request") throw new TypeError("cut");
+    const response = await realFetch(url, init);
+    if (isCut && how === "answer") throw new TypeError("cut");
+    return response;
+  };
+  return { mend: () => (globalThis.fetch = realFetch), count: () => count };
+}
+
+/** A device: databases of its own. */
+function device() {
+  const databases = new IDBFactory();
+  const use = () => (globalThis.indexedDB = databases);
+  return {
+    use,
+    async open(place, options) {
+      use();
+      return open({ ...place, schema, accounts, ...options });
+    },
+  };
+}
+
+const codeOf = async (promise) => promise.then(() => "ok", (error) => error.code);
+
+/** Resolves once the session has no operation that waits. */
+const settled = (session) =>
+  new Promise((resolve) => {
+    const stop = session.status.subscribe(({ pending, phase }) => {
+      if (pending === 0 && phase === "live") queueMicrotask(() => (stop(), resolve()));
+    });
+  });
+
+test("an account opens on two devices, and offline on each that it was opened on", async () => {
+  const place = newPlace();
+  const made = await accounts.signUp({ ...place, passphrase: "one" });
+  assert.match(made.account, /^[\w-]{22}$/);
+  const [laptop, phone] = [device(), device()];
+  let session = await laptop.open(place, { passphrase: "one", device: "laptop" });
+  assert.equal(session.identity.account, made.account);
+  await session.put("Note", { id: "1", text: "from the laptop" }).accepted;
+  await session.close();
+
+  assert.equal(await codeOf(phone.open(place, { passphrase: "one", mode: "avion" })), "no_store");
+  assert.equal(await codeOf(phone.open(place, { passphrase: "wrong" })), "wrong_passphrase");
+  session = await phone.open(place, { passphrase: "one", device: "phone" });
+  const [note] = await session.collection("Note", {}).ready;
+  assert.equal(note.text, "from the laptop");
+  const devices = await accounts.devices(session);
+  assert.deepEqual(devices.map(({ label, here }) => [label, here]), [["laptop", false], ["phone", true]]);
+  await session.flush();
+  await session.close();
+
+  session = await phone.open(place, { passphrase: "one", mode: "avion" });
+  assert.equal((await session.get("Note", ["1"])).text, "from the laptop");
+  await session.close();
+  assert.equal(await codeOf(phone.open(place, { passphrase: "wrong", mode: "avion" })), "wrong_passphrase");
+
+  // Incognito keeps nothing, and is a device each time.
+  session = await device().open(place, { passphrase: "one", mode: "incognito" });
+  assert.equal((await session.collection("Note", {}).ready).length, 1);
+  await session.close();
+  assert.deepEqual(await globalThis.indexedDB.databases(), []);
+});
+
+test("what others have, or nobody may have, is refused by name", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  assert.equal(await codeOf(accounts.signUp({ ...place, passphrase: "two" })), "login_taken");
+  // The owner's repeat, whose first answer was lost, is no other account.
+  const again = await accounts.signUp({ ...place, passphrase: "one", recoveryCode: true });
+  assert.match(again.code, /^(\w{4}-){7}\w{4}$/);
+  assert.equal(await codeOf(accounts.recover({ ...place, code: "nonsense", passphrase: "two" })), "wrong_passphrase");
+  const other = `${again.code[0] === "0" ? "1" : "0"}${again.code.slice(1)}`;
+  assert.equal(await codeOf(accounts.recover({ ...place, code: other, passphrase: "two" })), "wrong_passphrase");
+  assert.equal(await codeOf(accounts.signUp({ ...place, account: "bob", passphrase: "" })), "bad_option");
+  const session = await device().open(place, { passphrase: "one" });
+  assert.equal(await codeOf(accounts.removeWrap(session, "passphrase", "wrong")), "wrong_passphrase");
+  await session.close();
+  const plain = await open({ org: "plain", schema, mode: "incognito", server: server.url, token: "none" });
+  assert.equal(await codeOf(accounts.devices(plain)), "bad_option");
+  await plain.close();
+});
+
+test("a store of another account, or of none, is never replaced", async () => {
+  const place = newPlace();
+  const phone = device();
+  globalThis.indexedDB = new IDBFactory();
+  const databases = globalThis.indexedDB;
+  const plain = await open({ ...place, schema, passphrase: "one", token: "none" });
+  await plain.setMode("avion");
+  plain.put("Note", { id: "mine" });
+  await plain.flush();
+  await plain.close();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  assert.equal(await codeOf(open({ ...place, schema, passphrase: "one", accounts })), "account_mismatch");
+  globalThis.indexedDB = databases;
+  const still = await open({ ...place, schema, passphrase: "one", token: "none", mode: "avion" });
+  assert.equal(still.pending().length, 1);
+  await still.close();
+  const fine = await phone.open(place, { passphrase: "one" });
+  await fine.close();
+});
+
+/** The steps of a change, with two devices that have an operation each that waits. */
+async function twoDevices() {
+  const place = newPlace();
+  const { code } = await accounts.signUp({ ...place, passphrase: "old", recoveryCode: true });
+  const devices = [device(), device()];
+  for (const [n, one] of devices.entries()) {
+    const session = await one.open(place, { passphrase: "old" });
+    await session.collection("Note", {}).ready;
+    await session.flush();
+    await session.setMode("avion");
+    session.put("Note", { id: `from ${n}` });
+    await session.flush();
+    await session.close();
+  }
+  return { place, code, devices };
+}
+
+/** Every device opens offline with the old or the new passphrase, then online, and its operation arrives. */
+async function everyDeviceOpens({ place, devices }, what) {
+  for (const [n, one] of devices.entries()) {
+    const offline = [];
+    for (const passphrase of ["old", "new"]) {
+      const code = await codeOf(
+        one.open(place, { passphrase, mode: "avion" }).then(async (session) => {
+          assert.equal(session.pending().length, 1, `${what}: the operation of device ${n}`);
+          await session.close();
+        }),
+      );
+      offline.push(code);
+    }
+    assert.deepEqual([...offline].sort(), ["ok", "wrong_passphrase"], `${what}: device ${n} offline`);
+  }
+  const online = [];
+  for (const passphrase of ["old", "new"]) {
+    online.push(await codeOf(device().open(place, { passphrase }).then((session) => session.close())));
+  }
+  assert.deepEqual([...online].sort(), ["ok", "wrong_passphrase"], `${what}: a new device`);
+  const valid = online[0] === "ok" ? "old" : "new";
+  for (const one of devices) {
+    const session = await one.open(place, { passphrase: valid });
+    await settled(session);
+    await session.close();
+  }
+  const session = await device().open(place, { passphrase: valid, mode: "incognito" });
+  const notes = await session.collection("Note", {}).ready;
+  assert.deepEqual(notes.map(({ id }) => id).sort(), ["from 0", "from 1"], what);
+  await session.close();
+}
+
+for (const how of ["request", "answer"]) {
+  test(`a change of the passphrase that loses each ${how} in turn leaves every device a way in`, async () => {
+    let requests = Infinity;
+    for (let at = 0; at <= requests; at++) {
+      const world = await twoDevices();
+      const session = await world.devices[0].open(world.place, { passphrase: "old", mode: "avion" });
+      const line = cut(at, how);
+      await session.changePassphrase("old", "new").catch(({ code }) => assert.equal(code, "offline"));
+      // A change that nothing cuts tells how many requests there are.
+      if (line.count() <= at) requests = at;
+      // The page ends here.
+      await session.close();
+      line.mend();
+      await everyDeviceOpens(world, `${how} ${at}`);
+    }
+    assert.ok(requests >= 4, `${requests} requests were cut`);
+  });
+
+  test(`a recovery that loses each ${how} in turn leaves every device a way in`, async () => {
+    let requests = Infinity;
+    for (let at = 0; at <= requests; at++) {
+      const world = await twoDevices();
+      const line = cut(at, how);
+      await accounts.recover({ ...world.place, code: world.code, passphrase: "new" }).catch(({ code }) => assert.equal(code, "offline"));
+      if (line.count() <= at) requests = at;
+      line.mend();
+      await everyDeviceOpens(world, `${how} ${at}`);
+    }
+    assert.ok(requests >= 4, `${requests} requests were cut`);
+  });
+
+  test(`a sign-up that loses each ${how} in turn ends with one account`, async () => {
+    for (let at = 0; at < 2; at++) {
+      const place = newPlace();
+      const line = cut(at, how);
+      const first = await codeOf(accounts.signUp({ ...place, passphrase: "one" }));
+      assert.equal(first, at === 0 ? "offline" : "ok");
+      line.mend();
+      await accounts.signUp({ ...place, passphrase: "one" });
+      const session = await device().open(place, { passphrase: "one" });
+      await session.close();
+    }
+  });
+}
+
+test("a passphrase that was changed elsewhere pauses the session until it is unlocked", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "old" });
+  const [laptop, phone] = [device(), device()];
+  const here = await laptop.open(place, { passphrase: "old" });
+  await here.collection("Note", {}).ready;
+  // In one process, two devices with the same store would take each other for tabs.
+  const there = await phone.open(place, { passphrase: "old", mode: "incognito" });
+  const told = new Promise((resolve) => {
+    const stop = here.status.subscribe(({ error }) => {
+      if (error?.code === "passphrase_changed") queueMicrotask(() => (stop(), resolve()));
+    });
+  });
+  laptop.use();
+  await there.changePassphrase("old", "new");
+  await there.put("Note", { id: "1" }).accepted;
+  const waiting = here.put("Note", { id: "2" });
+  await told;
+  assert.equal(await codeOf(here.unlock("wrong")), "wrong_passphrase");
+  await here.unlock("new");
+  await waiting.accepted;
+  await here.close();
+  await there.close();
+  const again = await laptop.open(place, { passphrase: "new", mode: "avion" });
+  await again.close();
+});
+
+test("a device that is revoked locks, keeps its data, and comes back as a new one", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  const [laptop, phone] = [device(), device()];
+  // In one process, two devices with the same store would take each other for tabs.
+  const here = await laptop.open(place, { passphrase: "one", device: "laptop", mode: "incognito" });
+  const there = await phone.open(place, { passphrase: "one", device: "phone" });
+  await there.collection("Note", {}).ready;
+  const locked = new Promise((resolve) => {
+    const stop = there.status.subscribe(({ phase, error }) => {
+      if (phase === "closed" && error?.code === "device_revoked") queueMicrotask(() => (stop(), resolve()));
+    });
+  });
+  const [lost] = (await accounts.devices(here)).filter(({ label }) => label === "phone");
+  await accounts.revoke(here, lost.id);
+  there.put("Note", { id: "waits" });
+  await there.flush();
+  await locked;
+  const back = await phone.open(place, { passphrase: "one", device: "phone" });
+  await settled(back);
+  assert.deepEqual((await accounts.devices(here)).map(({ label }) => label).sort(), ["laptop", "phone"]);
+  await accounts.revoke(here, "others");
+  assert.deepEqual((await accounts.devices(here)).map(({ label }) => label), ["laptop"]);
+  await here.close();
+  await back.close();
+});
+
+test("a closed account opens offline alone", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  const laptop = device();
+  const session = await laptop.open(place, { passphrase: "one" });
+  await session.collection("Note", {}).ready;
+  await session.put("Note", { id: "1" }).accepted;
+  await session.flush();
+  assert.equal(await codeOf(accounts.close(session, "wrong")), "wrong_passphrase");
+  await accounts.close(session, "one");
+  await session.close();
+  assert.equal(await codeOf(device().open(place, { passphrase: "one" })), "account_closed");
+  const offline = await laptop.open(place, { passphrase: "one", mode: "avion" });
+  assert.equal((await offline.collection("Note", {}).ready).length, 1);
+  await offline.close();
+});
+
+test("wiping a session leaves nothing of the account on the device, and signs it out", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  const session = await device().open(place, { passphrase: "one" });
+  await session.collection("Note", {}).ready;
+  await session.wipe();
+  assert.deepEqual(await globalThis.indexedDB.databases(), []);
+  const other = await device().open(place, { passphrase: "one" });
+  assert.equal((await accounts.devices(other)).length, 1);
+  await other.close();
+});
+
+test("parameters that the server lowers, and answers that it did not sign, are refused", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  const altered = (change) => {
+    globalThis.fetch = async (url, init) => {
+      const response = await realFetch(url, init);
+      if (!isOfAccount(url)) return response;
+      const answer = await response.json();
+      change(answer, JSON.parse(init.body).do);
+      return new Response(JSON.stringify(answer), { status: response.status });
+    };
+  };
+  const asked = [];
+  const changes = [
+    (answer, name) => (asked.push(name), name === "start" && (answer.rounds = 1_000)),
+    (answer, name) => (asked.push(name), name === "start" && (answer.rounds = 100_000_000)),
+    (answer, name) => (asked.push(name), name === "start" && (answer.kdf = "none")),
+    (answer, name) => name === "sign-in" && (answer.signature = { $bytes: "A".repeat(43) }),
+    (answer, name) => name === "sign-in" && (answer.wrapped = { $bytes: `${"A".repeat(79)}A` }),
+    (answer, name) => name === "sign-in" && (answer.pub = { $bytes: "A".repeat(43) }),
+    (answer, name) => name === "sign-in" && delete answer.token,
+  ];
+  for (const change of changes) {
+    altered(change);
+    assert.equal(await codeOf(device().open(place, { passphrase: "one" })), "bad_reply");
+  }
+  globalThis.fetch = realFetch;
+  assert.deepEqual(asked, ["start", "start", "start"], "nothing was sent to a server that lowers parameters");
+});
+
+test("neither the server's folder nor any request holds a passphrase or a key", async () => {
+  const place = newPlace();
+  const passphrase = "a passphrase that no server sees";
+  globalThis.fetch = async (url, init) => {
+    if (isOfAccount(url)) sent.push(String(init.body));
+    return realFetch(url, init);
+  };
+  const keys = [];
+  const imported = crypto.subtle.importKey.bind(crypto.subtle);
+  crypto.subtle.importKey = (format, key, ...rest) => {
+    if (format === "raw") keys.push(Buffer.from(key));
+    return imported(format, key, ...rest);
+  };
+  await accounts.signUp({ ...place, passphrase, recoveryCode: true });
+  const session = await device().open(place, { passphrase });
+  await session.put("Note", { id: "1" }).accepted;
+  await session.close();
+  crypto.subtle.importKey = imported;
+  globalThis.fetch = realFetch;
+  const files = await readdir(join(folder, "data"));
+  const stored = await Promise.all(files.map((file) => readFile(join(folder, "data", file))));
+  const all = [...stored, Buffer.from(sent.join("\n"))];
+  const finds = (needle) => all.some((bytes) => bytes.includes(needle));
+  assert.ok(finds(place.org), "the scan finds what is there");
+  assert.ok(sent.length > 20 && keys.length > 10);
+  assert.equal(finds(passphrase), false);
+  for (const key of new Set(keys.map((key) => key.toString("base64url")))) {
+    // The value that checks a proof is a key of HMAC, and the server has it.
+    const bytes = Buffer.from(key, "base64url");
+    if (bytes.length === 32 && !isStored(bytes)) {
+      assert.equal(finds(bytes) || finds(key) || finds(bytes.toString("hex")), false);
+    }
+  }
+  function isStored(bytes) {
+    const wraps = sent.map((text) => (text.startsWith("{") ? JSON.parse(text) : {})).flatMap(({ wraps = [] }) => wraps);
+    return wraps.some(({ stored, server }) => [stored, server].some(({ $bytes }) => $bytes === bytes.toString("base64url")));
+  }
+});
