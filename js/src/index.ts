@@ -46,6 +46,7 @@ export type {
   ClassName,
   CollectionDeclaration,
   DocumentOf,
+  FileRef,
   IndexLong,
   IndexName,
   IndexType,

@@ -110,8 +110,8 @@ fn fault() -> impl Strategy<Value = Fault> {
         prop::sample::select(Code::ALL).prop_map(|code| code.as_str().to_owned()),
         any::<String>()
     ];
-    (code, kinds, 0..6u8, any::<String>(), prop::option::of(row()))
-        .prop_map(|(code, kind, phase, message, doc)| Fault { code, kind, phase, message, doc })
+    (code, kinds, 0..6u8, any::<String>(), prop::option::of(row()), few(any::<String>()))
+        .prop_map(|(code, kind, phase, message, doc, files)| Fault { code, kind, phase, message, doc, files })
 }
 
 fn few<T: std::fmt::Debug>(of: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<T>> {
