@@ -7,9 +7,6 @@
 
 pub mod backup;
 pub mod cli;
-mod cli_backup;
-mod cli_schema;
-mod cli_sweep;
 pub mod clock;
 pub mod database;
 pub mod engine;

@@ -25,7 +25,7 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 18] = [
+const SERVER: [(&str, &[&str]); 15] = [
     ("clock", &[]),
     ("figures", &[]),
     ("file_stamp", &[]),
@@ -39,24 +39,10 @@ const SERVER: [(&str, &[&str]); 18] = [
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
     ("backup", &["engine", "provider"]),
-    ("cli_schema", &["rights"]),
-    ("cli_backup", &["backup"]),
-    ("cli_sweep", &["settings", "engine", "sweep"]),
     ("http", &["figures", "file_stamp", "engine", "provider"]),
     (
         "cli",
-        &[
-            "clock",
-            "settings",
-            "seal",
-            "database",
-            "engine",
-            "import",
-            "http",
-            "cli_backup",
-            "cli_schema",
-            "cli_sweep",
-        ],
+        &["backup", "clock", "settings", "seal", "database", "engine", "import", "http", "rights", "sweep"],
     ),
 ];
 

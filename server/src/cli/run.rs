@@ -1,4 +1,4 @@
-//! The command line.
+//! The commands: their arguments, and the process that runs them.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use escale::{Code, Error, Result};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::cli_backup::{BackupArgs, RestoreArgs};
-use crate::cli_schema::{SchemaArgs, read_schema};
-use crate::cli_sweep::SweepArgs;
+use super::backup::{BackupArgs, RestoreArgs};
+use super::schema::{SchemaArgs, read_schema};
+use super::sweep::SweepArgs;
 use crate::clock::SystemClock;
 use crate::database::Database;
 use crate::engine::{Engine, Opening};

@@ -1,0 +1,8 @@
+//! The command line.
+
+mod backup;
+mod run;
+mod schema;
+mod sweep;
+
+pub use run::{run, run_with};
