@@ -12,6 +12,7 @@ pub mod database;
 pub mod engine;
 mod figures;
 mod file_stamp;
+pub mod files;
 pub mod http;
 pub mod import;
 pub mod mark;

@@ -25,17 +25,18 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 15] = [
+const SERVER: [(&str, &[&str]); 16] = [
     ("clock", &[]),
     ("figures", &[]),
     ("file_stamp", &[]),
+    ("files", &[]),
     ("settings", &[]),
     ("mark", &[]),
     ("provider", &[]),
     ("rights", &[]),
     ("seal", &["provider"]),
-    ("engine", &["clock", "figures", "settings", "mark", "provider", "rights", "seal"]),
-    ("database", &["mark", "provider", "engine"]),
+    ("engine", &["clock", "figures", "files", "settings", "mark", "provider", "rights", "seal"]),
+    ("database", &["files", "mark", "provider", "engine"]),
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
     ("backup", &["engine", "provider"]),

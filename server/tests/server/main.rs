@@ -11,6 +11,7 @@
 
 mod crowd;
 mod engine;
+mod files;
 mod fire;
 mod operating;
 mod requests;

@@ -1,0 +1,3 @@
+//! Files: their bytes, their tables, their steps, and their endpoints.
+
+mod stores;
