@@ -126,7 +126,7 @@ impl Engine {
         let due_before = if is_sequence { VERSION_MAX } else { horizon };
         if (1..due_before).contains(&tree.due) {
             for def in &items {
-                room -= begun.tx.purge_items(def, tree.due, room)? as usize;
+                room -= begun.tx.purge_items(def, tree.due, room)?.len();
             }
             if room > 0 {
                 let rest = if tree.due < tree.floor { tree.floor } else { 0 };
