@@ -6,6 +6,7 @@ mod checks;
 mod cursor;
 mod database;
 mod execute;
+mod files;
 mod maintain;
 mod now;
 mod open;
@@ -20,6 +21,7 @@ mod trees;
 mod write;
 
 pub use database::adopt_server;
+pub use files::{Audit, Filing, Object, Put, Side, sha_of, with_files};
 pub use maintain::{epoch_in, epoch_of, renew_epoch, renew_epoch_of};
 pub use open::{Engine, Opening, first_site, fresh_name};
 pub use operation::{Properties, Ran, Tx};

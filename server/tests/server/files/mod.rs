@@ -1,3 +1,6 @@
 //! Files: their bytes, their tables, their steps, and their endpoints.
 
+mod between;
+mod history;
+mod references;
 mod stores;
