@@ -43,7 +43,10 @@ const SERVER: [(&str, &[&str]); 16] = [
     ("http", &["figures", "file_stamp", "engine", "provider"]),
     (
         "cli",
-        &["backup", "clock", "settings", "seal", "database", "engine", "import", "http", "rights", "sweep"],
+        &[
+            "backup", "clock", "settings", "seal", "database", "engine", "files", "import", "http", "rights",
+            "sweep",
+        ],
     ),
 ];
 

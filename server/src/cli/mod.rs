@@ -1,6 +1,7 @@
 //! The command line.
 
 mod backup;
+mod files;
 mod run;
 mod schema;
 mod sweep;

@@ -3,6 +3,7 @@
 mod auth;
 mod entering;
 mod feed;
+mod files;
 mod hub;
 mod linger;
 mod live;

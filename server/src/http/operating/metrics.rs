@@ -187,6 +187,7 @@ pub(in crate::http) fn route_of(path: &str) -> &'static str {
     match (parts.next(), parts.next()) {
         (Some("sync"), Some(_)) => "sync",
         (Some("live"), Some(_)) => "live",
+        (Some("files"), Some(_)) => "files",
         (Some(_), Some("file")) => "file",
         _ => "other",
     }
