@@ -3,7 +3,7 @@
 use escale::Result;
 
 use super::Filing;
-use super::objects::sha_in;
+use super::objects::{sha_in, sha_of};
 use crate::provider::{Purge, Snapshot};
 
 /// Objects looked at at once.
@@ -12,7 +12,7 @@ const LOOKED_AT: usize = 1_000;
 /// A difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The database has the object, and the store lacks its bytes.
+    /// The database has the object, and the store lacks its bytes, or has others.
     Lost {
         /// Whether a document or a list references it.
         is_referenced: bool,
@@ -33,7 +33,8 @@ pub struct Audit {
 }
 
 impl Filing<'_> {
-    /// Compares the objects of all orgs in which anything was written with the store, and tells each difference. With
+    /// Compares the objects of all orgs in which anything was written with the store, and tells each difference. It reads
+    /// every object. With
     /// `apply`, it forgets lost objects that nothing references, and leaves unknown bytes to the sweep. Errors:
     /// `not_supported`, and those of the database, of the store and of `tell`.
     pub fn audit_files(
@@ -69,7 +70,7 @@ impl Filing<'_> {
             last.clone_from(sha);
             for (sha, file) in &found {
                 audit.objects += 1;
-                if self.store()?.get(org, &file.name)?.is_some() {
+                if self.is_sound(org, sha, &file.name)? {
                     continue;
                 }
                 let mut begun = self.hold(org, self.settings.write_wait)?;
@@ -91,6 +92,12 @@ impl Filing<'_> {
                 tell(Side::Lost { is_referenced: !is_free }, org, sha)?;
             }
         }
+    }
+
+    /// Whether the store has the bytes of an object.
+    fn is_sound(&self, org: &str, sha: &str, name: &str) -> Result<bool> {
+        let Some(stored) = self.store()?.get(org, name)? else { return Ok(false) };
+        Ok(self.open_object(org, sha, &stored).is_ok_and(|bytes| sha_of(&bytes) == sha))
     }
 
     /// The objects of the store.

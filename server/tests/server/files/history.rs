@@ -19,7 +19,10 @@ use escale_server::settings::Settings;
 use escale_testkit::seeds;
 
 use super::between::{Between, Moment};
+use crate::support::base::Base;
 use crate::support::chance::Chance;
+#[cfg(feature = "postgres")]
+use crate::support::postgres::server;
 use crate::support::world::{DAY, NOON, caller};
 
 const SCHEMA: &str = r#"{
@@ -104,6 +107,8 @@ struct World {
     files: Between,
     stock: Arc<Stock>,
     state: Mutex<State>,
+    /// The database, unless it is in memory.
+    base: Option<Mutex<Base>>,
 }
 
 #[derive(Default)]
@@ -116,16 +121,27 @@ struct State {
 }
 
 impl World {
-    fn new(stock: &Arc<Stock>) -> Arc<Self> {
+    fn new(stock: &Arc<Stock>, base: Option<Base>) -> Arc<Self> {
         let clock = ManualClock::at(NOON);
         let schema = Schema::from_json(SCHEMA).unwrap();
         let opening =
             Opening { schema, settings: Settings::default(), seal: Seal::clear(), clock: clock.clone() };
-        let provider = MemoryProvider::open(&MemoryDatabase::new(first_site(1).unwrap()));
         let files = Between::default();
-        let engine = Engine::over(Box::new(provider), Mark::none(), opening, 7).unwrap();
+        let engine = if let Some(base) = &base {
+            base.open(opening).unwrap()
+        } else {
+            let provider = MemoryProvider::open(&MemoryDatabase::new(first_site(1).unwrap()));
+            Engine::over(Box::new(provider), Mark::none(), opening, 7).unwrap()
+        };
         let engine = with_files(engine, Box::new(files.clone())).unwrap();
-        let world = Arc::new(World { engine, clock, files, stock: stock.clone(), state: Mutex::default() });
+        let world = Arc::new(World {
+            engine,
+            clock,
+            files,
+            stock: stock.clone(),
+            state: Mutex::default(),
+            base: base.map(Mutex::new),
+        });
         let knows = world.clone();
         world.files.ask(Some(Box::new(move |org, name| {
             let snapshot = knows.engine.provider().read().unwrap();
@@ -199,7 +215,7 @@ impl World {
                 state.documents.retain(|(class, key), _| *class != "Scan" || *key != format!("{id}/0"));
             }
             Action::Purge => drop(self.engine.purge()),
-            Action::Wait(ms) => self.clock.advance(*ms),
+            Action::Wait(ms) => self.wait(*ms),
         }
     }
 
@@ -267,6 +283,13 @@ impl World {
         }
     }
 
+    fn wait(&self, ms: u64) {
+        self.clock.advance(ms);
+        if let Some(base) = &self.base {
+            base.lock().unwrap().set_clock(self.clock_ms());
+        }
+    }
+
     fn clock_ms(&self) -> u64 {
         self.engine.clock_ms()
     }
@@ -281,7 +304,7 @@ impl World {
             self.play(&Action::DeleteCase(id));
         }
         for _ in 0..5 {
-            self.clock.advance(400 * DAY);
+            self.wait(400 * DAY);
             self.engine.purge().unwrap();
         }
         let snapshot = self.engine.provider().read().unwrap();
@@ -298,15 +321,15 @@ impl World {
         let audit = Filing::of(&self.engine).audit_files(true, &mut tell).unwrap();
         assert_eq!(audit, Audit { objects: 0, lost: 0, unknown: rest.len() as u64 });
         assert_eq!(told, rest);
-        self.clock.advance(8 * DAY);
+        self.wait(8 * DAY);
         self.engine.purge().unwrap();
         assert_eq!(self.files.inner.all(), []);
     }
 }
 
-fn history(seed: u64, stock: &Arc<Stock>) {
+fn history(seed: u64, stock: &Arc<Stock>, base: Option<Base>) {
     let mut chance = Chance::of(seed);
-    let world = World::new(stock);
+    let world = World::new(stock, base);
     for _ in 0..60 {
         // Other callers between the steps of this one, and the end of its process.
         let moments: Vec<Moment> = (0..chance.below(4))
@@ -327,9 +350,26 @@ fn history(seed: u64, stock: &Arc<Stock>) {
 
 #[test]
 fn r25_r26_nothing_referenced_is_lost_and_nothing_else_is_left() {
+    play(seeds::each(400), || None);
+}
+
+#[test]
+fn r25_r26_on_sqlite() {
+    let first = seeds::start();
+    play(first..first + 5, || Some(Base::folder()));
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn r25_r26_on_postgres() {
+    let first = seeds::start();
+    play(first..first + 3, || Some(Base::postgres(server(), Some(NOON))));
+}
+
+fn play(seeds: std::ops::Range<u64>, base: impl Fn() -> Option<Base>) {
     let stock = Arc::new(Stock::new());
-    for seed in seeds::each(400) {
-        let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| history(seed, &stock)));
+    for seed in seeds {
+        let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| history(seed, &stock, base())));
         if let Err(panic) = played {
             eprintln!("ESCALE_SEED={seed}");
             std::panic::resume_unwind(panic);

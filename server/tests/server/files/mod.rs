@@ -2,5 +2,7 @@
 
 mod between;
 mod history;
+mod http;
+mod outside;
 mod references;
 mod stores;

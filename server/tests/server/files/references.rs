@@ -7,7 +7,9 @@ use escale::codec::{Fault, FilesRequest, Op, SyncRequest};
 use escale::model::Value;
 use escale::model::schema::Schema;
 use escale_server::clock::ManualClock;
-use escale_server::engine::{Caller, Engine, Filing, Object, Opening, Put, first_site, sha_of, with_files};
+use escale_server::engine::{
+    Audit, Caller, Engine, Filing, Object, Opening, Put, Side, first_site, sha_of, with_files,
+};
 use escale_server::files::{Files, MemoryFiles};
 use escale_server::mark::Mark;
 use escale_server::provider::{MemoryDatabase, MemoryProvider};
@@ -310,6 +312,31 @@ fn with_a_site_key_objects_are_sealed_to_their_org_and_hash() {
     assert_eq!(world.get("x", one.sha()), Ok(b"secret".repeat(9)));
     world.files.put("o", &other, &sealed).unwrap();
     assert_eq!(world.get("x", two.sha()), Err(Code::StorageFailed), "bytes of another object");
+}
+
+#[test]
+fn an_audit_finds_damaged_bytes_and_says_whether_a_document_needs_them() {
+    let world = open(SCHEMA, Settings::default(), Seal::clear());
+    for bytes in [b"one", b"two", b"six"] {
+        world.put("x", &plain(bytes)).unwrap();
+    }
+    assert_eq!(world.refer("x", "1", &sha_of(b"one"), 3), "ok");
+    for (org, name) in world.files.all().into_iter().filter(|(_, name)| !name.starts_with(&sha_of(b"six"))) {
+        world.files.put(&org, &name, b"\0other").unwrap();
+    }
+    let mut told = Vec::new();
+    let mut tell = |side, _: &str, name: &str| {
+        told.push((name.to_owned(), side));
+        Ok(())
+    };
+    let audit = Filing::of(&world.engine).audit_files(true, &mut tell).unwrap();
+    assert_eq!(audit, Audit { objects: 3, lost: 2, unknown: 1 });
+    told.retain(|(_, side)| *side != Side::Unknown);
+    told.sort_by_key(|(name, _)| *name == sha_of(b"two"));
+    let lost = |bytes: &[u8], is_referenced| (sha_of(bytes), Side::Lost { is_referenced });
+    assert_eq!(told, [lost(b"one", true), lost(b"two", false)]);
+    assert_eq!(world.get("x", &sha_of(b"two")), Err(Code::NotFound), "it was forgotten");
+    assert_eq!(world.until(&sha_of(b"one")), None, "the document keeps its reference");
 }
 
 #[test]
