@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use escale::codec::{
-    Data, Fault, LiveRequest, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, Sub, SyncReply,
-    SyncRequest,
+    Data, Fault, FilesRequest, LiveRequest, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, Sub,
+    SyncReply, SyncRequest,
 };
 use escale::limits::VERSION_MAX;
-use escale::model::{Def, Epoch, Name, Number, Pk, Value};
+use escale::model::{Def, Epoch, Name, Number, Pk, Value, sha32};
 use escale::{Code, Kind};
 use proptest::prelude::*;
 
@@ -140,6 +140,12 @@ fn part() -> impl Strategy<Value = Part> {
             fault,
         },
     )
+}
+
+/// A question about objects.
+pub fn have() -> impl Strategy<Value = FilesRequest> {
+    let sha = any::<String>().prop_map(|text| sha32(&text));
+    few(sha).prop_map(|have| FilesRequest { p: 1, have })
 }
 
 pub fn request() -> impl Strategy<Value = SyncRequest> {
