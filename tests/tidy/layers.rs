@@ -45,8 +45,8 @@ const SERVER: [(&str, &[&str]); 17] = [
     (
         "cli",
         &[
-            "accounts", "backup", "clock", "settings", "seal", "database", "engine", "files", "import", "http", "rights",
-            "sweep",
+            "accounts", "backup", "clock", "settings", "seal", "database", "engine", "files", "import",
+            "http", "rights", "sweep",
         ],
     ),
 ];

@@ -6,7 +6,9 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 20] = [
+const ROOTS: [&str; 22] = [
+    "js/src/accounts.ts",
+    "js/src/passkeys.ts",
     "js/src/bundled.ts",
     "js/src/edge.ts",
     "js/src/escale.wasm.d.ts",

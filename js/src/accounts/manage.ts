@@ -1,4 +1,4 @@
-/** What an account's owner does: sign up, recover, devices, other ways in. */
+/** The requests of an account's owner: sign up, recover, devices, other ways in. */
 
 import type { Adapter } from "../wasm/core.js";
 import { codeOf, codeText } from "./code.js";
@@ -109,7 +109,7 @@ export async function addCode(session: object, passphrase: string): Promise<stri
   return code;
 }
 
-/** @internal What a passkey of the session's account is made for, and its way into the account. */
+/** @internal The salt and the login for a passkey of the session's account, and its way into the account. */
 export async function placeOfPasskey(session: object): Promise<{
   salt: Bytes;
   login: string;

@@ -70,7 +70,7 @@ export async function passkeySecret({ org, login }: Owner, id: Bytes, output: By
 
 const kdfOf = ({ by }: Secret): "pbkdf2" | "none" => (by === "passphrase" ? "pbkdf2" : "none");
 
-/** What a sealed K is bound to. */
+/** The place that a sealed K is bound to. */
 const aadOf = (secret: Secret, { org, login }: Owner): Bytes =>
   join(
     utf8("escale/1/w"),
@@ -110,7 +110,7 @@ export const unwrapHere = async (secret: Secret, owner: Owner, sealed: Bytes): P
 /** The proof of a secret, and the check of the server's signature. */
 export interface Proof {
   readonly proof: Bytes;
-  /** Whether the server knows what it can know only from this account's wrap. */
+  /** Whether the server has signed with the value of this account's wrap. */
   isSigned(by: Bytes, publicKey: Bytes, wrapped: Bytes): Promise<boolean>;
 }
 

@@ -37,7 +37,7 @@ export interface WrapInfo {
   readonly at: number;
 }
 
-/** What a sign-in gives. */
+/** The results of a sign-in. */
 export interface SignedIn {
   readonly key: Bytes;
   readonly identity: Identity;

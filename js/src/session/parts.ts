@@ -1,4 +1,4 @@
-/** The parts that a session consists of. */
+/** The parts that a session consists of, and the plain values that it gives. */
 
 import type { Device } from "../wasm/device.js";
 import type { Core } from "../wasm/core.js";
@@ -27,4 +27,20 @@ export interface Parts<S extends SchemaDeclaration> {
   entry: AccountEntry | undefined;
   /** Clears the secrets with which the core could be opened again. */
   forgetSecrets: () => void;
+}
+
+/** The metadata of a document. */
+export interface Meta {
+  /** The version of the document. */
+  readonly v: number;
+  /** Whether an operation on it waits for the server. */
+  readonly pending: boolean;
+  /** Whether it is a tombstone. */
+  readonly deleted: boolean;
+}
+
+/** The stored records and the contents of memory, for inspectors. */
+export interface Inspection {
+  readonly store: Awaited<ReturnType<Core["inspect"]>>;
+  readonly memory: ReturnType<Core["memory"]>;
 }

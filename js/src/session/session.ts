@@ -28,7 +28,7 @@ import type {
 } from "../writes/operation-types.js";
 import { checkMode, checkPassphrase } from "./options.js";
 import type { AccountEntry, Identity } from "./entry.js";
-import type { Parts } from "./parts.js";
+import type { Inspection, Meta, Parts } from "./parts.js";
 import { byKey } from "../schema/order.js";
 import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource } from "../schema/query.js";
 import type { Schema } from "../schema/schema.js";
@@ -47,21 +47,7 @@ import { checkKey, classOf, joinedKey } from "../schema/writing.js";
 /** How long a held subscription stays by default: 30 days. */
 const KEEP_MS = 2_592_000_000;
 
-/** The metadata of a document. */
-export interface Meta {
-  /** The version of the document. */
-  readonly v: number;
-  /** Whether an operation on it waits for the server. */
-  readonly pending: boolean;
-  /** Whether it is a tombstone. */
-  readonly deleted: boolean;
-}
-
-/** The stored records and the contents of memory, for inspectors. */
-export interface Inspection {
-  readonly store: Awaited<ReturnType<Core["inspect"]>>;
-  readonly memory: ReturnType<Core["memory"]>;
-}
+export type { Inspection, Meta } from "./parts.js";
 
 /** An open session: the documents of one org, on this device and in step with the server. */
 export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends Operations<S> = Operations<S>> {
@@ -110,9 +96,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   /** @internal The classes of the schema, for the devtools. */
-  get classes(): S {
-    return this.#schema.classes;
-  }
+  get classes(): S { return this.#schema.classes; }
 
   /** @internal News of an operation. */
   heard(news: OperationNews): void {
@@ -305,10 +289,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     await this.#ask(() => this.#core.setMode(checkMode(mode)));
   }
 
-  /**
-   * Wraps the device's key under another passphrase. With `accounts` the server comes first, so it needs the network, and
-   * the other devices then ask for the new one.
-   */
+  /** Wraps the device's key under another passphrase. With `accounts` it needs the network: the other devices then ask for the new one. */
   async changePassphrase(old: string, next: string): Promise<void> {
     checkPassphrase("old", old);
     checkPassphrase("next", next);

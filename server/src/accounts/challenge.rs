@@ -49,7 +49,12 @@ mod tests {
         assert_eq!(until(&secret, &PLACE, now, &made), Some(now + VALID_MS));
         assert_eq!(until(&secret, &PLACE, now + VALID_MS, &made), None);
         assert_eq!(until(&[8; 32], &PLACE, now, &made), None, "another site");
-        for place in [["p", "ada", "passphrase"], ["o", "bob", "passphrase"], ["o", "ada", "x"], ["oa", "da", "passphrase"]] {
+        for place in [
+            ["p", "ada", "passphrase"],
+            ["o", "bob", "passphrase"],
+            ["o", "ada", "x"],
+            ["oa", "da", "passphrase"],
+        ] {
             assert_eq!(until(&secret, &place, now, &made), None, "{place:?}");
         }
         for bit in 0..256 {

@@ -9,7 +9,7 @@ use super::message::{Fields, Request, Service};
 use super::record::{Account, DEVICES_MAX, Device, USED_MAX, Wrap, bad, entries_of, number};
 use super::tokens::digest_of;
 use super::{ACCOUNTS, IDS, INVITATIONS, TOKENS, challenge};
-use crate::engine::KeptWrite;
+use crate::engine::{KeptWrite, read_kept, write_kept};
 
 /// How long a token is valid, in milliseconds (R74).
 const TOKEN_MS: u64 = 7 * 86_400_000;
@@ -63,7 +63,7 @@ impl Service<'_> {
     /// `start`: a challenge. An unknown login gets one too, with the parameters that most accounts have.
     pub(super) fn start(&self, request: &Request) -> Result<Fields> {
         let (login, wrap) = (request.login()?, request.text("wrap")?);
-        let map = self.engine.kept(self.org, ACCOUNTS, &sha_s(login))?;
+        let map = read_kept(self.engine, self.org, ACCOUNTS, &sha_s(login))?;
         let account = map.map(|map| Account::of_map(&map)).transpose()?;
         let known = account.as_ref().and_then(|account| account.wrap(wrap));
         let (kdf, rounds) = match known {
@@ -96,7 +96,7 @@ impl Service<'_> {
         };
         account.change_wraps(wraps, &[])?;
         let taken = || Error::new(Code::LoginTaken, "the login or the key belongs to another account");
-        self.engine.keep(self.org, |kept| {
+        write_kept(self.engine, self.org, |kept| {
             let answer = || Ok(entries_of([("account", Value::from(account.id.as_str()))]));
             if let Some(before) = stored(kept, login)? {
                 let checks = |account: &Account| {
@@ -124,7 +124,10 @@ impl Service<'_> {
         let Some(invite) = request.optional_text("invite")? else {
             return match self.sign_up {
                 SignUp::Open => Ok(None),
-                _ => Err(Error::new(Code::InvitationNeeded, "this server takes no accounts without an invitation")),
+                _ => Err(Error::new(
+                    Code::InvitationNeeded,
+                    "this server takes no accounts without an invitation",
+                )),
             };
         };
         let pk = sha_s(invite);
@@ -146,8 +149,7 @@ impl Service<'_> {
         let other = request.other()?;
         let again = || Error::new(Code::Contention, "the challenge is unknown, used or too old: start again");
         let place = [self.org, login, wrap_id];
-        let until =
-            challenge::until(&self.secret, &place, self.now_ms, &challenge).ok_or_else(again)?;
+        let until = challenge::until(&self.secret, &place, self.now_ms, &challenge).ok_or_else(again)?;
         let wrong = || Error::new(Code::WrongPassphrase, "no account has this login and this secret");
         let mut account = stored(kept, login)?.ok_or_else(wrong)?;
         if account.is_closed {
@@ -191,14 +193,17 @@ impl Service<'_> {
         };
         let token = b64(&random::<32>()?);
         let fresh = b64(&random::<16>()?);
-        self.engine.keep(self.org, |kept| {
+        write_kept(self.engine, self.org, |kept| {
             let Proven { mut account, wrap, auth } = self.prove(kept, request, login)?;
             let id = known.unwrap_or(&fresh);
             let place = account.devices.iter().position(|device| device.id == id);
             let mut device = match (place, known) {
                 (Some(place), _) => account.devices.remove(place),
                 (None, Some(_)) => {
-                    return Err(Error::new(Code::DeviceRevoked, "the device was signed out from another one"));
+                    return Err(Error::new(
+                        Code::DeviceRevoked,
+                        "the device was signed out from another one",
+                    ));
                 }
                 (None, None) => {
                     let (id, label) = (fresh.clone(), label.clone());
@@ -212,11 +217,15 @@ impl Service<'_> {
                 end_token(kept, &mut ended)?;
             }
             let (digest, until) = (digest_of(&token), self.now_ms + TOKEN_MS);
-            kept.put(TOKENS, &digest, &entries_of([
-                ("account", Value::from(sha_s(login).as_str())),
-                ("device", Value::from(device.id.as_str())),
-                ("until", number(until)),
-            ]))?;
+            kept.put(
+                TOKENS,
+                &digest,
+                &entries_of([
+                    ("account", Value::from(sha_s(login).as_str())),
+                    ("device", Value::from(device.id.as_str())),
+                    ("until", number(until)),
+                ]),
+            )?;
             device.last = self.now_ms;
             device.token = Some(digest);
             if asked.contains_key("label") {
@@ -228,10 +237,7 @@ impl Service<'_> {
                 ("token", Value::from(token.as_str())),
                 ("until", number(until)),
                 ("device", Value::from(device.id.as_str())),
-                (
-                    "signature",
-                    Value::Bytes(sign(&wrap, &auth, &account.public)),
-                ),
+                ("signature", Value::Bytes(sign(&wrap, &auth, &account.public))),
             ]);
             account.devices.push(device);
             put(kept, &account)?;

@@ -16,7 +16,7 @@ pub fn account_id(org: &str, public: &[u8; 32]) -> String {
     b64(&Sha256::digest(text)[..16])
 }
 
-/// What a proof and its signature are bound to (R74).
+/// The fields that a proof and its signature are bound to (R74).
 #[derive(Clone, Copy, Debug)]
 pub struct Auth<'a> {
     /// The name of the request: `sign-in`, `wraps` or `close`.

@@ -1,4 +1,4 @@
-//! What an account's owner does once signed in: wraps, devices, closing (R76, R77). And what an operator does by command:
+//! The requests of an owner who has signed in: wraps, devices, closing (R76, R77). Also the commands of an operator:
 //! invitations and roles.
 
 use escale::model::{Value, sha_s};
@@ -10,7 +10,7 @@ use super::formulas::b64;
 use super::message::{Fields, Request, Service};
 use super::record::{Account, bad, entries_of, map_of, number};
 use super::tokens::Entered;
-use crate::engine::{Engine, KeptWrite};
+use crate::engine::{Engine, KeptWrite, write_kept};
 
 /// How long an invitation stays open, in milliseconds: 14 days.
 const INVITATION_MS: u64 = 14 * 86_400_000;
@@ -22,7 +22,7 @@ impl Service<'_> {
     /// `wraps`: changes the wraps, or only lists them.
     pub(super) fn wraps(&self, request: &Request, entered: &Entered) -> Result<Fields> {
         if !request.has("proof") {
-            let account = self.engine.keep(self.org, |kept| own(kept, entered))?;
+            let account = write_kept(self.engine, self.org, |kept| own(kept, entered))?;
             return Ok(list_of(&account));
         }
         let put_wraps = if request.has("put") { request.wraps("put", self.now_ms)? } else { Vec::new() };
@@ -32,7 +32,7 @@ impl Service<'_> {
             Some("others") => true,
             Some(_) => return Err(bad("`revoke` is `others`")),
         };
-        self.engine.keep(self.org, |kept| {
+        write_kept(self.engine, self.org, |kept| {
             let Proven { mut account, .. } = self.prove(kept, request, &entered.login)?;
             account.change_wraps(put_wraps, &remove)?;
             if ends_others {
@@ -47,7 +47,7 @@ impl Service<'_> {
 
     /// `devices`: those that have signed in.
     pub(super) fn devices(&self, entered: &Entered) -> Result<Fields> {
-        let account = self.engine.keep(self.org, |kept| own(kept, entered))?;
+        let account = write_kept(self.engine, self.org, |kept| own(kept, entered))?;
         let devices = account.devices.iter().map(|device| {
             map_of([
                 ("id", Value::from(device.id.as_str())),
@@ -63,7 +63,10 @@ impl Service<'_> {
     /// `revoke`: ends a device, or all others. Its next sign-in is `device_revoked`.
     pub(super) fn revoke(&self, request: &Request, entered: &Entered) -> Result<Fields> {
         let id = request.text("device")?;
-        self.end_devices(entered, |device| if id == "others" { device != entered.device } else { device == id })
+        self.end_devices(
+            entered,
+            |device| if id == "others" { device != entered.device } else { device == id },
+        )
     }
 
     /// `sign-out`: ends this device.
@@ -72,7 +75,7 @@ impl Service<'_> {
     }
 
     fn end_devices(&self, entered: &Entered, ends: impl Fn(&str) -> bool) -> Result<Fields> {
-        self.engine.keep(self.org, |kept| {
+        write_kept(self.engine, self.org, |kept| {
             let mut account = own(kept, entered)?;
             let (ended, stay) = account.devices.into_iter().partition(|device| ends(&device.id));
             account.devices = stay;
@@ -87,7 +90,7 @@ impl Service<'_> {
 
     /// `close`: removes the account's wraps, devices and tokens. Its login and its id stay taken. Errors: `last_admin`.
     pub(super) fn close(&self, request: &Request, entered: &Entered) -> Result<Fields> {
-        self.engine.keep(self.org, |kept| {
+        write_kept(self.engine, self.org, |kept| {
             let Proven { mut account, .. } = self.prove(kept, request, &entered.login)?;
             for mut device in std::mem::take(&mut account.devices) {
                 end_token(kept, &mut device)?;
@@ -125,14 +128,14 @@ pub fn invite(engine: &Engine, org: &str, role: &str) -> Result<String> {
     let id = b64(&random::<16>()?);
     let until = engine.clock_ms() + INVITATION_MS;
     let record = entries_of([("role", Value::from(role)), ("until", number(until))]);
-    engine.keep(org, |kept| kept.put(INVITATIONS, &sha_s(&id), &record))?;
+    write_kept(engine, org, |kept| kept.put(INVITATIONS, &sha_s(&id), &record))?;
     Ok(id)
 }
 
 /// Gives an account another role. Errors: `not_found`, `bad_option`.
 pub fn set_role(engine: &Engine, org: &str, login: &str, role: &str) -> Result<()> {
     check_role(role)?;
-    engine.keep(org, |kept| {
+    write_kept(engine, org, |kept| {
         let found = stored(kept, login)?.filter(|account| !account.is_closed);
         let mut account =
             found.ok_or_else(|| Error::new(Code::NotFound, "no open account of the org has this login"))?;

@@ -10,7 +10,7 @@ use escale::{Code, Error, Result};
 use super::enter::SignUp;
 use super::record::{WRAPS_MAX, Wrap, bad};
 use super::tokens::Entered;
-use crate::engine::Engine;
+use crate::engine::{Engine, site_secret};
 
 /// The fields of a message.
 pub(super) type Fields = BTreeMap<String, Value>;
@@ -24,7 +24,7 @@ pub(super) struct Request<'m> {
     name: &'m str,
 }
 
-/// What a request is answered with.
+/// The parts that an answer needs.
 pub(super) struct Service<'s> {
     pub(super) engine: &'s Engine,
     pub(super) org: &'s str,
@@ -49,7 +49,7 @@ pub fn answer(
     }
     let name = map.get("do").and_then(Value::as_str).ok_or_else(|| bad("`do` is a string"))?;
     let request = Request { map, name };
-    let secret = engine.secret("account challenges")?;
+    let secret = site_secret(engine, "account challenges")?;
     let service = Service { engine, org, sign_up, now_ms: engine.clock_ms(), secret };
     let entered = || entered.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"));
     let answer = match name {
@@ -116,9 +116,11 @@ impl Request<'_> {
     /// A list of texts; empty if there is none.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>> {
         let items = self.list(name)?;
-        items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>().ok_or_else(|| {
-            bad(&format!("`{name}` is a list of strings"))
-        })
+        items
+            .iter()
+            .map(|item| item.as_str().map(str::to_owned))
+            .collect::<Option<_>>()
+            .ok_or_else(|| bad(&format!("`{name}` is a list of strings")))
     }
 
     /// A list of wraps.

@@ -86,7 +86,9 @@ impl Wrap {
         let wrap = Wrap { at: now_ms, ..Wrap::of_map(map).ok_or_else(|| bad("a wrap lacks a field"))? };
         let is_known = match wrap.by.as_str() {
             "passphrase" => {
-                wrap.id == "passphrase" && wrap.kdf == "pbkdf2" && (KDF_ROUNDS.0..=KDF_ROUNDS.1).contains(&wrap.rounds)
+                wrap.id == "passphrase"
+                    && wrap.kdf == "pbkdf2"
+                    && (KDF_ROUNDS.0..=KDF_ROUNDS.1).contains(&wrap.rounds)
             }
             "code" | "passkey" => wrap.id != "passphrase" && wrap.kdf == "none" && wrap.rounds == 0,
             _ => false,
@@ -178,7 +180,10 @@ impl Account {
         wraps.retain(|wrap| !remove.contains(&wrap.id) && !put.iter().any(|put| put.id == wrap.id));
         wraps.extend(put);
         if !wraps.iter().any(|wrap| wrap.by != "passkey") {
-            return Err(Error::new(Code::BadValue, "a passphrase or a code must be left: a passkey can be lost"));
+            return Err(Error::new(
+                Code::BadValue,
+                "a passphrase or a code must be left: a passkey can be lost",
+            ));
         }
         if wraps.len() > WRAPS_MAX {
             return Err(Error::new(Code::TooLarge, format!("an account has at most {WRAPS_MAX} wraps")));
@@ -206,16 +211,20 @@ impl Account {
             role: text("role")?,
             is_closed: map.get("closed") == Some(&Value::Bool(true)),
             wraps: maps("wraps").iter().map(|wrap| Wrap::of_map(wrap.as_map()?)).collect::<Option<_>>()?,
-            devices: maps("devices").iter().map(|one| Device::of_map(one.as_map()?)).collect::<Option<_>>()?,
+            devices: maps("devices")
+                .iter()
+                .map(|one| Device::of_map(one.as_map()?))
+                .collect::<Option<_>>()?,
             used: used.collect::<Option<_>>()?,
         })
     }
 
     /// The record to store.
     pub(super) fn to_map(&self) -> Map {
-        let used = self.used.iter().map(|(challenge, until)| {
-            Value::Array(vec![Value::Bytes(challenge.clone()), number(*until)])
-        });
+        let used = self
+            .used
+            .iter()
+            .map(|(challenge, until)| Value::Array(vec![Value::Bytes(challenge.clone()), number(*until)]));
         entries_of([
             ("id", Value::from(self.id.as_str())),
             ("login", Value::from(self.login.as_str())),

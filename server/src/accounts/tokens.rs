@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::formulas::b64;
 use super::record::Account;
 use super::{ACCOUNTS, TOKENS};
-use crate::engine::{Caller, Engine};
+use crate::engine::{Caller, Engine, read_kept};
 
 /// Entries above which those go that nobody asked for within [`KEPT_MS`].
 const ENTRIES: usize = 10_000;
@@ -101,9 +101,9 @@ impl AccountTokens {
 }
 
 fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<Entered>> {
-    let Some(token) = engine.kept(org, TOKENS, digest)? else { return Ok(None) };
+    let Some(token) = read_kept(engine, org, TOKENS, digest)? else { return Ok(None) };
     let text = |name: &str| token.get(name).and_then(Value::as_str).unwrap_or_default();
-    let Some(account) = engine.kept(org, ACCOUNTS, text("account"))? else { return Ok(None) };
+    let Some(account) = read_kept(engine, org, ACCOUNTS, text("account"))? else { return Ok(None) };
     let account = Account::of_map(&account)?;
     if account.is_closed {
         return Ok(None);

@@ -256,7 +256,9 @@ pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
         Command::Restore(args) => args.run(SystemClock::shared().now_ms(), say),
         Command::Sweep(args) => args.run(SystemClock::shared().now_ms(), say),
         Command::Schema(args) => args.run(say),
-        Command::Account(args) => args.action.run(&open(&args.data, settings_of(&args.data))?, &args.org, say),
+        Command::Account(args) => {
+            args.action.run(&open(&args.data, settings_of(&args.data))?, &args.org, say)
+        }
         Command::Files(FilesArgs { data, audit }) => audit.run(&open(&data, settings_of(&data))?, say),
     }
 }

@@ -29,4 +29,5 @@ pub use order::TRIES_MAX;
 pub(crate) use pull::connections;
 pub use pull::{Caller, Follower, Pushed, head};
 pub use rights::{Access, Ask, Counter, DocumentChange, Hooks, KeptWrite, Verdict};
+pub use rights::{read_kept, site_secret, write_kept};
 pub use write::{Outcome, Writing, Written};

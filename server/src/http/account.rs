@@ -14,23 +14,10 @@ use super::rate_limit::Full;
 use super::reply::{Refusal, format_of, message};
 use super::state::{Peer, Server};
 use super::sync::text;
-use crate::accounts::{AccountTokens, Failures, Late, SignUp, answer as answer_of};
+use crate::accounts::{Late, answer as answer_of};
 
 /// Bytes of a request: 16 wraps with long names.
 const BYTES_MAX: usize = 64 << 10;
-
-/// The accounts of an instance.
-pub(super) struct Accounts {
-    sign_up: SignUp,
-    pub(super) tokens: AccountTokens,
-    failures: Failures,
-}
-
-impl Accounts {
-    pub(super) fn new(sign_up: SignUp) -> Self {
-        Accounts { sign_up, tokens: AccountTokens::default(), failures: Failures::default() }
-    }
-}
 
 pub(super) async fn account(
     server: Arc<Server>,
@@ -58,10 +45,15 @@ async fn answer(
     let token = bearer(text(request.headers(), &header::AUTHORIZATION)).map(str::to_owned);
     let entered = server.entered(token.as_deref(), org).await?;
     let address = peer.0;
-    let place = entered.as_ref().map_or_else(|| address.to_string(), |entered| entered.caller.account.clone());
+    let place =
+        entered.as_ref().map_or_else(|| address.to_string(), |entered| entered.caller.account.clone());
     let slot = server.requests.enter(&place).map_err(|full| match full {
-        Full::Caller => Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, "too many requests at once"),
-        Full::Server => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "the server is busy"),
+        Full::Caller => {
+            Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, "too many requests at once")
+        }
+        Full::Server => {
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "the server is busy")
+        }
     })?;
     let engaged = connection.engage();
     let format =

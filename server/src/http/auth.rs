@@ -8,7 +8,7 @@ use escale::{Code, Error, Result};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::accounts::Entered;
+use crate::accounts::{AccountTokens, Entered, Failures, SignUp};
 use crate::engine::Caller;
 use crate::file_stamp::FileStamp;
 
@@ -62,6 +62,19 @@ pub struct Guest {
     pub account: Option<String>,
     /// The caller's permissions.
     pub caller: Caller,
+}
+
+/// The accounts of an instance.
+pub(super) struct Accounts {
+    pub(super) sign_up: SignUp,
+    pub(super) tokens: AccountTokens,
+    pub(super) failures: Failures,
+}
+
+impl Accounts {
+    pub(super) fn new(sign_up: SignUp) -> Self {
+        Accounts { sign_up, tokens: AccountTokens::default(), failures: Failures::default() }
+    }
 }
 
 impl From<Entered> for Guest {

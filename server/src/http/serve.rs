@@ -10,8 +10,7 @@ use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use super::account::Accounts;
-use super::auth::Tokens;
+use super::auth::{Accounts, Tokens};
 use super::entering::{self, ConnectionLimits, Proxies, Tls};
 use super::feed::Follower;
 use super::hub::Hub;

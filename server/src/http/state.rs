@@ -7,8 +7,7 @@ use std::time::Duration;
 use escale::{Code, Error, Result};
 use tokio::sync::{RwLock, watch};
 
-use super::account::Accounts;
-use super::auth::{Guest, Tokens};
+use super::auth::{Accounts, Guest, Tokens};
 use super::entering::Proxies;
 use super::hub::Hub;
 use super::operating::{Health, Metrics};

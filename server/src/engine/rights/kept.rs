@@ -7,6 +7,8 @@
 use escale::codec::Data;
 use escale::model::Version;
 use escale::{Code, Error, Result};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
 
 use crate::engine::Engine;
 use crate::engine::operation::Properties;
@@ -34,7 +36,8 @@ impl KeptWrite<'_> {
         let data = self.seal.close(at, self.v, Data::from_map(record)?.as_bytes())?;
         let shown = Shown::default();
         self.is_dirty = true;
-        self.tx.put_document(at, &Document { v: self.v, deleted: false, max_life: None, ttl: None, shown, data })
+        self.tx
+            .put_document(at, &Document { v: self.v, deleted: false, max_life: None, ttl: None, shown, data })
     }
 
     /// Removes a record for good.
@@ -52,37 +55,37 @@ impl KeptWrite<'_> {
     }
 }
 
-impl Engine {
-    /// A record of an org, as it is now.
-    pub fn kept(&self, org: &str, class: &str, pk: &str) -> Result<Option<Properties>> {
-        read(self.provider.read()?.as_ref(), &self.seal, Place { org, class, pk })
-    }
+/// A record of an org, as it is now.
+pub fn read_kept(engine: &Engine, org: &str, class: &str, pk: &str) -> Result<Option<Properties>> {
+    read(engine.provider.read()?.as_ref(), &engine.seal, Place { org, class, pk })
+}
 
-    /// Writes records of an org in one transaction, and commits it if `write` has changed any. Errors: those of `write`,
-    /// after which nothing is stored; `contention`.
-    pub fn keep<T>(&self, org: &str, write: impl FnOnce(&mut KeptWrite<'_>) -> Result<T>) -> Result<T> {
-        let mut begun = self.hold(org, self.settings.write_wait)?;
-        let v = self.stamp((&begun.head, begun.time), 0)?;
-        let mut kept =
-            KeptWrite { tx: begun.tx.as_mut(), seal: &self.seal, org, v, is_dirty: false };
-        let done = write(&mut kept)?;
-        if kept.is_dirty {
-            begun.head.highest = begun.head.highest.max(v);
-            self.commit(begun)?;
-            self.after_commit();
-        }
-        Ok(done)
+/// Writes records of an org in one transaction, and commits it if `write` has changed any. Errors: those of `write`,
+/// after which nothing is stored; `contention`.
+pub fn write_kept<T>(
+    engine: &Engine,
+    org: &str,
+    write: impl FnOnce(&mut KeptWrite<'_>) -> Result<T>,
+) -> Result<T> {
+    let mut begun = engine.hold(org, engine.settings.write_wait)?;
+    let v = engine.stamp((&begun.head, begun.time), 0)?;
+    let mut kept = KeptWrite { tx: begun.tx.as_mut(), seal: &engine.seal, org, v, is_dirty: false };
+    let done = write(&mut kept)?;
+    if kept.is_dirty {
+        begun.head.highest = begun.head.highest.max(v);
+        engine.commit(begun)?;
+        engine.after_commit();
     }
+    Ok(done)
+}
 
-    /// A secret of the site for one purpose. All instances have the same.
-    pub fn secret(&self, purpose: &str) -> Result<[u8; 32]> {
-        use hmac::{Hmac, KeyInit, Mac};
-        let site = self.provider.read()?.site()?;
-        let mut mac = Hmac::<sha2::Sha256>::new_from_slice(&site.cursor_key)
-            .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-        mac.update(purpose.as_bytes());
-        Ok(mac.finalize().into_bytes().into())
-    }
+/// A secret of the site for one purpose. All instances have the same.
+pub fn site_secret(engine: &Engine, purpose: &str) -> Result<[u8; 32]> {
+    let site = engine.provider.read()?.site()?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(&site.cursor_key)
+        .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+    mac.update(purpose.as_bytes());
+    Ok(mac.finalize().into_bytes().into())
 }
 
 fn read<S: Snapshot + ?Sized>(snapshot: &S, seal: &Seal, at: Place) -> Result<Option<Properties>> {

@@ -9,8 +9,8 @@ mod quotas;
 mod read;
 mod write;
 
-pub use kept::KeptWrite;
 pub use hooks::{Ask, DocumentChange, Hooks, Verdict};
+pub use kept::{KeptWrite, read_kept, site_secret, write_kept};
 pub use quotas::Counter;
 pub(super) use quotas::{
     COUNTERS, Counted, Counters, differ, put_counter, read_counter, set, stored_counter,

@@ -121,7 +121,8 @@ fn step(
         }
         (_, Some((_, token))) => {
             if !chance.is(20) {
-                let same = desk.sign_up(login, account.public, &account.first.iter().collect::<Vec<_>>(), None);
+                let same =
+                    desk.sign_up(login, account.public, &account.first.iter().collect::<Vec<_>>(), None);
                 let is_as_made = account.secrets.values().eq(account.first.iter());
                 return assert_eq!(same.is_ok(), is_as_made);
             }

@@ -26,7 +26,10 @@ fn r74_a_sign_up_gives_no_token_and_a_repeat_the_same_answer() {
     assert_eq!(desk.sign_up("bob", 2, &[&two], None).unwrap().len(), 22);
     let (token, _) = desk.sign_in("ada", &one, None).unwrap();
     let entered = desk.bearer(&token).unwrap();
-    assert_eq!((entered.caller.account, entered.caller.may_write, entered.caller.is_admin), (id, true, false));
+    assert_eq!(
+        (entered.caller.account, entered.caller.may_write, entered.caller.is_admin),
+        (id, true, false)
+    );
 }
 
 #[test]
@@ -65,7 +68,11 @@ fn r74_every_bit_of_a_proof_counts_and_so_does_each_field_that_it_covers() {
     for bit in 0..256 {
         assert_eq!(code(desk.ask(&flipped("proof", bit), None)), Code::WrongPassphrase, "proof, bit {bit}");
         assert_eq!(code(desk.ask(&flipped("nonce", bit), None)), Code::WrongPassphrase, "nonce, bit {bit}");
-        assert_eq!(code(desk.ask(&flipped("challenge", bit), None)), Code::Contention, "challenge, bit {bit}");
+        assert_eq!(
+            code(desk.ask(&flipped("challenge", bit), None)),
+            Code::Contention,
+            "challenge, bit {bit}"
+        );
     }
     let mut relabelled = fine.clone();
     relabelled.insert("device".into(), map([("label", Value::from("Phone"))]));
@@ -86,10 +93,10 @@ fn r74_an_unknown_login_is_answered_as_a_known_one() {
     }
     for login in ["ada", "nobody"] {
         let error = desk.sign_in(login, &wrong, None).unwrap_err();
-        assert_eq!((error.code(), error.detail()), (
-            Code::WrongPassphrase,
-            "no account has this login and this secret"
-        ));
+        assert_eq!(
+            (error.code(), error.detail()),
+            (Code::WrongPassphrase, "no account has this login and this secret")
+        );
     }
 }
 

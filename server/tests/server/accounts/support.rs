@@ -122,7 +122,13 @@ impl<'e> Desk<'e> {
         AccountTokens::default().enter(self.engine, ORG, token).unwrap()
     }
 
-    pub fn sign_up(&self, login: &str, public: u8, secrets: &[&Secret], invite: Option<&str>) -> Result<String> {
+    pub fn sign_up(
+        &self,
+        login: &str,
+        public: u8,
+        secrets: &[&Secret],
+        invite: Option<&str>,
+    ) -> Result<String> {
         let wraps = secrets.iter().map(|secret| secret.wrap()).collect();
         let mut request = self.request("sign-up", login);
         request.insert("pub".into(), Value::Bytes(public_of(public).to_vec()));
@@ -213,7 +219,14 @@ impl<'e> Desk<'e> {
         Ok((text("token", &answer), text("device", &answer)))
     }
 
-    pub fn change(&self, (login, token): (&str, &str), secret: &Secret, put: &[&Secret], remove: &[&str], others: bool) -> Result<Value> {
+    pub fn change(
+        &self,
+        (login, token): (&str, &str),
+        secret: &Secret,
+        put: &[&Secret],
+        remove: &[&str],
+        others: bool,
+    ) -> Result<Value> {
         let mut other = Map::new();
         other.insert("put".into(), Value::Array(put.iter().map(|secret| secret.wrap()).collect()));
         other.insert("remove".into(), Value::Array(remove.iter().map(|id| Value::from(*id)).collect()));
@@ -228,7 +241,8 @@ impl<'e> Desk<'e> {
     }
 
     pub fn revoke(&self, token: &str, device: &str) -> Result<Value> {
-        let request = map([("p", Value::from(1)), ("do", Value::from("revoke")), ("device", Value::from(device))]);
+        let request =
+            map([("p", Value::from(1)), ("do", Value::from("revoke")), ("device", Value::from(device))]);
         self.ask(&request, Some(token))
     }
 

@@ -9,8 +9,8 @@ import { after, before, test } from "node:test";
 import "fake-indexeddb/auto";
 import { IDBFactory } from "fake-indexeddb";
 
-import { provide } from "../../js/dist/testing/environment.js";
-import { ServerProcess } from "../e2e/support/server.mjs";
+import { provide } from "../../../js/dist/testing/environment.js";
+import { ServerProcess } from "../../e2e/support/server.mjs";
 
 // Without locks, a session leads only after it has listened for other tabs for seconds.
 provide();
