@@ -100,8 +100,12 @@ codes! {
     VersionConflict "version_conflict" A "Read the current document and write again.";
     /// Two documents would hold the same value of a unique index.
     NotUnique "not_unique" A "Choose another value.";
-    /// A write makes a counter grow above its limit (R88).
-    QuotaExceeded "quota_exceeded" A "Delete documents, or ask the org's administrator for more room.";
+    /// A write makes a counter grow above its limit (R88), or there is no room for a file.
+    QuotaExceeded "quota_exceeded" A "Delete documents or files, or ask the org's administrator for more room.";
+    /// A write would leave a document with a reference to a file that the server lacks (R25).
+    FileMissing "file_missing" A "Add the file again.";
+    /// Bytes of a file that do not match their hash.
+    FileDamaged "file_damaged" X "Nothing to do: it is tried again. If it lasts, the server or a proxy alters files.";
     /// Reserved for later; refused by name until then.
     NotSupported "not_supported" A "This version of Escale does not do that yet; see the CHANGELOG.";
 

@@ -70,6 +70,18 @@ pub const ITEM_CLASSES_MAX: usize = 32;
 /// Characters of an item's key behind its parent's (seed 004).
 pub const ITEM_KEY_CHARS_MAX: usize = 255;
 
+/// Bytes of a chunk: a file is cut there. A reader checks a chunk before it keeps it, so a lying server costs one.
+pub const CHUNK_BYTES: usize = 1 << 20;
+
+/// Bytes of a file: as many as a list of digests describes that is itself no larger than a chunk.
+pub const FILE_BYTES_MAX: u64 = 1 << 35;
+
+/// Files that a document references: more are items of a class with one `file`.
+pub const FILES_MAX: usize = 1_000;
+
+/// Names of objects in one request about files.
+pub const HAVE_MAX: usize = 1_000;
+
 /// Living items of one parent. `present` lists them all in one reply.
 pub const ITEMS_MAX: usize = 100_000;
 

@@ -9,6 +9,8 @@ export const KINDS = {
   immutable_key: "A",
   not_unique: "A",
   quota_exceeded: "A",
+  file_missing: "A",
+  file_damaged: "X",
   version_conflict: "A",
   session_reused: "A",
   not_supported: "A",

@@ -47,6 +47,7 @@ export type {
   ClassName,
   CollectionDeclaration,
   DocumentOf,
+  FileRef,
   IndexLong,
   IndexName,
   IndexType,

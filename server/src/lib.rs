@@ -8,15 +8,12 @@
 pub mod accounts;
 pub mod backup;
 pub mod cli;
-mod cli_account;
-mod cli_backup;
-mod cli_schema;
-mod cli_sweep;
 pub mod clock;
 pub mod database;
 pub mod engine;
 mod figures;
 mod file_stamp;
+pub mod files;
 pub mod http;
 pub mod import;
 pub mod mark;

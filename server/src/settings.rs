@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use escale::limits::PAGE_BYTES;
+use escale::limits::{FILE_BYTES_MAX, PAGE_BYTES};
 use escale::{Code, Error, Result};
 
 /// Milliseconds after which a write is aborted (R4). Also the most by which a reply's `now` may exceed the
@@ -21,6 +21,19 @@ pub struct Settings {
     pub retention_days: u64,
     /// Days for which the results of operations are kept (R11).
     pub results_days: u64,
+    /// Days for which an upload is kept that nothing references, after it was last confirmed (R25).
+    pub upload_days: u64,
+    /// Days for which a file is kept after its last reference has ended.
+    pub file_days: u64,
+    /// Days after which the bytes of a file go that was given up. A backup of the database that is younger still finds
+    /// them.
+    pub purge_days: u64,
+    /// Uploads of an account that nothing references, and their bytes.
+    pub uploads_max: u64,
+    /// See [`Settings::uploads_max`].
+    pub upload_bytes_max: u64,
+    /// Bytes of a file.
+    pub file_bytes_max: u64,
     /// Bytes of rows after which a reply stops.
     pub page_bytes: usize,
     /// The steps in which the stored `now` of an org rises. Replies in between are answered without a write.
@@ -42,6 +55,12 @@ impl Default for Settings {
             skew_ms: 0,
             retention_days: 365,
             results_days: 90,
+            upload_days: 7,
+            file_days: 30,
+            purge_days: 7,
+            uploads_max: 10_000,
+            upload_bytes_max: 4 << 30,
+            file_bytes_max: 2 << 30,
             page_bytes: PAGE_BYTES,
             // A reply may exceed it by twice as much, so no reply gives an earlier `now` for the steps.
             tell_step_ms: WRITE_MS_MAX / 2,
@@ -72,6 +91,22 @@ impl Settings {
         if self.results_days == 0 || self.results_days > 36_500 {
             return bad("--results: 1 to 36500 days".into());
         }
+        for (option, days) in [
+            ("--upload-days", self.upload_days),
+            ("--file-days", self.file_days),
+            ("--purge-days", self.purge_days),
+        ] {
+            if days == 0 || days > 36_500 {
+                return bad(format!("{option}: 1 to 36500 days"));
+            }
+        }
+        if self.file_days < self.upload_days {
+            // A session knows that the server keeps its upload for so long.
+            return bad("--file-days: at least as many as --upload-days".into());
+        }
+        if self.file_bytes_max == 0 || self.file_bytes_max > FILE_BYTES_MAX {
+            return bad(format!("--file-max: 1 to {FILE_BYTES_MAX} bytes"));
+        }
         if self.page_bytes == 0 || self.page_bytes > 16 << 20 {
             return bad("--page-bytes: 1 to 16777216".into());
         }
@@ -81,6 +116,21 @@ impl Settings {
     /// The retention in milliseconds.
     pub fn retention_ms(&self) -> u64 {
         self.retention_days * 86_400_000
+    }
+
+    /// How long an upload is kept that nothing references, in milliseconds.
+    pub fn upload_ms(&self) -> u64 {
+        self.upload_days * 86_400_000
+    }
+
+    /// How long a file is kept after its last reference, in milliseconds.
+    pub fn file_ms(&self) -> u64 {
+        self.file_days * 86_400_000
+    }
+
+    /// How long bytes stay after a file was given up, in milliseconds.
+    pub fn purge_ms(&self) -> u64 {
+        self.purge_days * 86_400_000
     }
 
     /// How long results are kept, in milliseconds.

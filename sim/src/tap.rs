@@ -8,9 +8,9 @@ use std::time::Duration;
 use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
-    Action, Change, Changed, Document, Edit, Entry, FeedRow, Head, Link, Maintenance, Operation, Place,
-    Provider, Purged, RewriteResult, RewriteState, Seen, Server, Session, Site, Snapshot, Spent, Transaction,
-    Tree, Trimmed, Walked,
+    Action, Change, Changed, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link, Maintenance,
+    Operation, Place, Provider, Purged, RewriteResult, RewriteState, Seen, Server, Session, Site, Snapshot,
+    Spent, Transaction, Tree, Trimmed, Walked,
 };
 
 use crate::fiber::pause;
@@ -204,6 +204,10 @@ impl<T: Snapshot + ?Sized> Snapshot for Tapped<'_, T> {
     fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
         self.inner.spent(org, account, id)
     }
+
+    fn files(&self) -> &dyn FileReads {
+        self.inner.files()
+    }
 }
 
 impl<T: Edit + ?Sized> Edit for Tapped<'_, T> {
@@ -240,6 +244,10 @@ impl<T: Edit + ?Sized> Edit for Tapped<'_, T> {
     fn remove_tree(&mut self, at: Place) -> Result<()> {
         self.inner.remove_tree(at)
     }
+
+    fn edit_files(&mut self) -> &mut dyn FileEdits {
+        self.inner.edit_files()
+    }
 }
 
 impl Transaction for Tapped<'_, dyn Transaction + '_> {
@@ -257,7 +265,7 @@ impl Transaction for Tapped<'_, dyn Transaction + '_> {
         self.inner.purge(now, horizon, limit)
     }
 
-    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {
+    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<Vec<String>> {
         self.inner.purge_items(collection, below, limit)
     }
 

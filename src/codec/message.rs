@@ -206,9 +206,11 @@ pub struct Fault {
     pub message: String,
     /// The current document, for `version_conflict`.
     pub doc: Option<Row>,
+    /// The names of the objects that the server lacks, for `file_missing` (R25).
+    pub files: Vec<String>,
 }
 
-record!(Fault { code, kind, phase default, message default, doc optional });
+record!(Fault { code, kind, phase default, message default, doc optional, files optional });
 
 names!(Kind { A = "A", N = "N", B = "B", X = "X", D = "D", C = "C", O = "O", S = "S" });
 
@@ -218,14 +220,15 @@ pub type WireFault = Fault;
 impl Fault {
     /// The fault of that code, before the operation's start.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Fault { code: code.as_str().into(), kind: code.kind(), phase: 0, message: message.into(), doc: None }
+        let (doc, files) = (None, Vec::new());
+        Fault { code: code.as_str().into(), kind: code.kind(), phase: 0, message: message.into(), doc, files }
     }
 }
 
 impl From<&Error> for Fault {
     fn from(error: &Error) -> Self {
         let (code, message) = (error.name().into(), error.detail().into());
-        Fault { code, kind: error.kind(), phase: 0, message, doc: None }
+        Fault { code, kind: error.kind(), phase: 0, message, doc: None, files: Vec::new() }
     }
 }
 

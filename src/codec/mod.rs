@@ -4,6 +4,7 @@
 mod data;
 mod escape;
 mod fields;
+mod files;
 mod format;
 mod frame;
 mod message;
@@ -14,6 +15,7 @@ mod wire;
 mod writer;
 
 pub use data::Data;
+pub use files::{FileReply, FilesReply, FilesRequest};
 pub use format::{Format, decode, encode, pack, pack_named, read_json, unpack, write_json};
 pub use frame::{LiveRequest, ServerFrame, ServerParts};
 pub use message::{Fault, Op, OpOk, OpResult, Part, Row, Sub, SyncReply, SyncRequest, WireFault};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use escale::codec::{
-    Data, Fault, LiveRequest, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, Sub, SyncReply,
-    SyncRequest,
+    Data, Fault, FilesRequest, LiveRequest, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, Sub,
+    SyncReply, SyncRequest,
 };
 use escale::limits::VERSION_MAX;
-use escale::model::{Def, Epoch, Name, Number, Pk, Value};
+use escale::model::{Def, Epoch, Name, Number, Pk, Value, sha32};
 use escale::{Code, Kind};
 use proptest::prelude::*;
 
@@ -110,8 +110,8 @@ fn fault() -> impl Strategy<Value = Fault> {
         prop::sample::select(Code::ALL).prop_map(|code| code.as_str().to_owned()),
         any::<String>()
     ];
-    (code, kinds, 0..6u8, any::<String>(), prop::option::of(row()))
-        .prop_map(|(code, kind, phase, message, doc)| Fault { code, kind, phase, message, doc })
+    (code, kinds, 0..6u8, any::<String>(), prop::option::of(row()), few(any::<String>()))
+        .prop_map(|(code, kind, phase, message, doc, files)| Fault { code, kind, phase, message, doc, files })
 }
 
 fn few<T: std::fmt::Debug>(of: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<T>> {
@@ -140,6 +140,12 @@ fn part() -> impl Strategy<Value = Part> {
             fault,
         },
     )
+}
+
+/// A question about objects.
+pub fn have() -> impl Strategy<Value = FilesRequest> {
+    let sha = any::<String>().prop_map(|text| sha32(&text));
+    few(sha).prop_map(|have| FilesRequest { p: 1, have })
 }
 
 pub fn request() -> impl Strategy<Value = SyncRequest> {

@@ -69,6 +69,7 @@ fn seeds(door: &str) -> Vec<Vec<u8>> {
         "reply" => both(&any(strategies::reply())),
         "frame" => both(&any(strategies::frame())),
         "request" => both(&any(strategies::request())),
+        "have" => both(&any(strategies::have())),
         "live" => both(&any(strategies::live())),
         "json" => written(Format::Json, &any(strategies::value())),
         "msgpack" => written(Format::Msgpack, &any(strategies::value())),

@@ -5,6 +5,7 @@
 
 mod budget;
 mod damage;
+mod files;
 mod format;
 mod histories;
 mod regressions;

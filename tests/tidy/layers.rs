@@ -25,41 +25,28 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 20] = [
+const SERVER: [(&str, &[&str]); 17] = [
     ("clock", &[]),
     ("figures", &[]),
     ("file_stamp", &[]),
+    ("files", &[]),
     ("settings", &[]),
     ("mark", &[]),
     ("provider", &[]),
     ("rights", &[]),
     ("seal", &["provider"]),
-    ("engine", &["clock", "figures", "settings", "mark", "provider", "rights", "seal"]),
+    ("engine", &["clock", "figures", "files", "settings", "mark", "provider", "rights", "seal"]),
     ("accounts", &["engine"]),
-    ("database", &["mark", "provider", "engine"]),
+    ("database", &["files", "mark", "provider", "engine"]),
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
     ("backup", &["engine", "provider"]),
-    ("cli_schema", &["rights"]),
-    ("cli_account", &["accounts", "engine"]),
-    ("cli_backup", &["backup"]),
-    ("cli_sweep", &["settings", "engine", "sweep"]),
     ("http", &["accounts", "figures", "file_stamp", "engine", "provider"]),
     (
         "cli",
         &[
-            "accounts",
-            "clock",
-            "settings",
-            "seal",
-            "database",
-            "engine",
-            "import",
-            "http",
-            "cli_account",
-            "cli_backup",
-            "cli_schema",
-            "cli_sweep",
+            "accounts", "backup", "clock", "settings", "seal", "database", "engine", "files", "import", "http", "rights",
+            "sweep",
         ],
     ),
 ];

@@ -53,14 +53,27 @@ export const http = [
     const put = await kit.exchange({ method: "PUT", message: EMPTY });
     kit.expect([404, 405].includes(put.status), "status 404 or 405 for a PUT of sync");
   }),
-  check("http.files-reserved", {
-    at: "faults",
-    says: "`GET` or `PUT` of `{base}/{org}/file/{sha256}`, which is reserved",
-    hint: "501 `not_supported`, so that a later version of the protocol can tell the difference.",
+  check("http.files", {
+    at: "files",
+    says: "It then answers all three with 501 `not_supported`",
+    hint: "A server with files stores `abc` under its hash, gives it back, and refuses other bytes under that name.",
   }, async (kit) => {
-    const path = `file/${"a".repeat(64)}`;
-    kit.isRefused(await kit.exchange({ method: "GET", path }), 501, "not_supported");
-    kit.isRefused(await kit.exchange({ method: "PUT", path, body: Buffer.from("x") }), 501, "not_supported");
+    const [bytes, sha] = [Buffer.from("abc"), "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0"];
+    const path = `file/${sha}`;
+    const have = { path: "files", message: { p: 1, have: [sha] } };
+    const put = await kit.exchange({ method: "PUT", path, body: bytes });
+    if (put.status === 501) {
+      kit.isRefused(put, 501, "not_supported");
+      kit.isRefused(await kit.exchange({ method: "GET", path }), 501, "not_supported");
+      kit.isRefused(await kit.exchange(have), 501, "not_supported");
+      return;
+    }
+    kit.equal(put.status, 200, "the status of the PUT");
+    kit.isRefused(await kit.exchange({ method: "PUT", path, body: Buffer.from("abd") }), 422, "file_damaged");
+    kit.equal((await kit.exchange({ method: "GET", path })).status, 200, "the status of the GET");
+    const absent = await kit.exchange({ method: "GET", path: `file/${"A".repeat(43)}` });
+    kit.isRefused(absent, 404, "not_found");
+    kit.equal((await kit.exchange(have)).reply.there, [sha], "there");
   }),
   check("http.live-without-upgrade", {
     at: "socket",

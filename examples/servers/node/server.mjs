@@ -667,7 +667,7 @@ function decode(form, bytes) {
 
 function readPath(url) {
   const [org, endpoint, ...more] = url.split("?")[0].split("/").slice(url.includes("/file/") ? -3 : -2);
-  if (endpoint === "file" && more.length) throw new Fault("not_supported", "A", "there are no files", { status: 501 });
+  if ((endpoint === "file" && more.length) || endpoint === "files") throw new Fault("not_supported", "A", "there are no files", { status: 501 });
   if (endpoint !== "sync" && endpoint !== "live") throw new Fault("not_found", "N", "no such path", { status: 404 });
   let name = "";
   try {

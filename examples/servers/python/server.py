@@ -780,7 +780,7 @@ def is_def(value):
 
 def read_path(request):
     path = request.rel_url.raw_path.split("/")
-    if len(path) >= 4 and path[-2] == "file":
+    if (len(path) >= 4 and path[-2] == "file") or (len(path) >= 3 and path[-1] == "files"):
         raise Fault("not_supported", "A", "there are no files", 501)
     if len(path) < 3 or path[-1] not in ("sync", "live"):
         raise Fault("not_found", "N", "no such path", 404)

@@ -22,7 +22,7 @@ export function codeText(code: Uint8Array): string {
 /** The code of a text that somebody typed. Undefined if it is none. */
 export function codeOf(text: string): Bytes | undefined {
   const letters = text.toUpperCase().replaceAll(/[\s-]/g, "").replaceAll("O", "0").replaceAll(/[IL]/g, "1");
-  if (letters.length !== 32 || [...letters].some((letter) => !LETTERS.includes(letter))) return undefined;
+  if (!/^[0-9A-HJKMNP-TV-Z]{32}$/.test(letters)) return undefined;
   const code = new Uint8Array(20);
   let bits = 0;
   let held = 0;

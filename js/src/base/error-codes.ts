@@ -23,6 +23,8 @@ export type ErrorCode =
   | "version_conflict"
   | "not_unique"
   | "quota_exceeded"
+  | "file_missing"
+  | "file_damaged"
   | "not_supported"
   | "malformed"
   | "bad_reply"

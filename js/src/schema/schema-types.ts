@@ -11,7 +11,9 @@ export type PropertyType =
   | "string[]"
   | "number[]"
   | "boolean[]"
-  | "any";
+  | "any"
+  | "file"
+  | "file[]";
 
 /**
  * The type of an index and its queries. `hash`, `bool`: equality; `string`, `int`, `float`: equality and order; `list`:
@@ -91,6 +93,18 @@ export type Exact<S> = {
 /** The names of the classes of a schema. */
 export type ClassName<S extends SchemaDeclaration> = keyof S & string;
 
+/** A reference to a file: its bytes are not in the document. */
+export interface FileRef {
+  /** The name of the file's bytes: of their SHA-256, or of that of the digests of its chunks. */
+  readonly sha: string;
+  /** Its bytes. */
+  readonly size: number;
+  readonly type?: string;
+  readonly name?: string;
+  /** A digest of the whole, for the application's own use. */
+  readonly digest?: string;
+}
+
 interface Held {
   string: string;
   number: number;
@@ -100,6 +114,8 @@ interface Held {
   "number[]": readonly number[];
   "boolean[]": readonly boolean[];
   any: Value;
+  file: FileRef;
+  "file[]": readonly FileRef[];
 }
 
 type Collections<D extends ClassDeclaration> = D extends { readonly collections: infer C } ? C : object;

@@ -10,6 +10,7 @@ use escale::model::{Value, Version, sha_s};
 use escale::{Code, Error, Kind, Result};
 
 use super::Engine;
+use super::files::Referenced;
 use super::operate::{Asking, COMMITTING, Group};
 use super::operation::{Ran, Tx, WORKING, fault_of, working};
 use super::order::{PastOperation, TRIES_MAX, put_seq};
@@ -53,9 +54,10 @@ impl Engine {
 
     fn run(&self, asking: Asking, op: &Op, group: &mut Group, at_least: Version) -> Result<Done> {
         let begun = &mut group.begun;
-        let writing = self
+        let mut writing = self
             .writing(asking.org, (&begun.head, begun.time), at_least, begun.tx.as_mut())?
             .of_operation(&op.id);
+        writing.files = Referenced::by(self, asking.caller);
         let (caller, rights, hooks) = (asking.caller, &self.rights, &self.hooks);
         let mut run = Tx { writing, caller, rights, hooks };
         let ran = if asking.caller.may_write {
@@ -67,6 +69,8 @@ impl Engine {
         };
         let Tx { mut writing, .. } = run;
         let ran = ran.and_then(|value| writing.finish().map(|()| value).map_err(working));
+        let files = std::mem::take(&mut writing.files.missing);
+        let ran = ran.map_err(|fault| Fault { files, ..fault });
         let (now, given, in_time) = (writing.now(), writing.given(), writing.check_time());
         let trees = writing.numbers();
         let changed = writing.has_changed();
@@ -197,10 +201,11 @@ fn check_value(value: Option<Value>) -> Ran {
     Ok(value)
 }
 
-/// The bytes of a result that can be large: its value and its document. Small results have no weight.
+/// The bytes of a result that can be large: its value, its document and its files. Small results have no weight.
 pub(super) fn weight(result: &OpResult) -> usize {
     let value = result.ok.as_ref().and_then(|ok| ok.value.as_ref());
     let data = result.fault.as_ref().and_then(|fault| fault.doc.as_ref()).and_then(|row| row.data.as_ref());
     value.map_or(0, |value| encode(Format::Msgpack, value).map_or(0, |bytes| bytes.len()))
         + data.map_or(0, |data| data.as_bytes().len())
+        + result.fault.as_ref().map_or(0, |fault| fault.files.iter().map(|sha| sha.len() + 2).sum())
 }

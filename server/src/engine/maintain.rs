@@ -7,6 +7,7 @@ use escale::model::Epoch;
 use escale::{Code, Error, Result};
 
 use super::Engine;
+use super::files::{Filing, release};
 use super::open::{WRITE_WAIT, first_site, fresh_name, next_epoch};
 use super::rights::{Counted, put_counter, read_counter};
 use super::trees::{items_of, parent_of};
@@ -60,6 +61,8 @@ impl Engine {
             n += gone;
             if gone > 0 {
                 count_purged(self, begun.tx.as_mut(), (org, now), &purged)?;
+                let removed = purged.documents.iter().map(|(class, pk, _)| (class.as_str(), pk.as_str()));
+                release(begun.tx.as_mut(), org, removed, (&self.settings, now))?;
                 // The horizon moves with the first removal, and not before. Until then no session needs
                 // `present`.
                 if gone > self.raise_horizons(begun.tx.as_mut(), org, &purged)? {
@@ -72,6 +75,7 @@ impl Engine {
             }
         }
         n += self.purge_trees(org)?;
+        n += Filing::of(self).purge_files(org)?;
         self.purge_results(org)?;
         Ok(n)
     }
@@ -126,7 +130,10 @@ impl Engine {
         let due_before = if is_sequence { VERSION_MAX } else { horizon };
         if (1..due_before).contains(&tree.due) {
             for def in &items {
-                room -= begun.tx.purge_items(def, tree.due, room)? as usize;
+                let gone = begun.tx.purge_items(def, tree.due, room)?;
+                let removed = gone.iter().map(|pk| (def.class().as_str(), pk.as_str()));
+                release(begun.tx.as_mut(), at.org, removed, (&self.settings, now))?;
+                room -= gone.len();
             }
             if room > 0 {
                 let rest = if tree.due < tree.floor { tree.floor } else { 0 };

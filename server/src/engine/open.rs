@@ -10,15 +10,17 @@ use escale::model::schema::{Class, Schema};
 use escale::model::{Epoch, Version};
 use escale::{Code, Error, Result};
 
+use super::files::{differ as files_differ, refile, with_files};
 use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
 use super::order::Tries;
 use super::reached::ReachedHeads;
 use super::rights::{COUNTERS, Counted, Counter, Hooks, differ, put_counter, stored_counter};
 use super::trees::{item_classes, parent_of};
-use super::{execute, shown, write};
+use super::{execute, shown};
 use crate::clock::Clock;
 use crate::figures::Figures;
+use crate::files::{Files, FolderFiles};
 use crate::mark::{Mark, Reached};
 use crate::provider::{Document, Head, Maintenance, Place, Provider, Site, SqliteProvider, Tree};
 use crate::rights::Rights;
@@ -27,6 +29,9 @@ use crate::settings::Settings;
 
 /// The database's file name in the data folder.
 const DATABASE: &str = "escale.db";
+
+/// The folder of the objects there.
+const FILES: &str = "files";
 
 /// How long the opening waits for the writes of another process.
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(5);
@@ -53,6 +58,8 @@ pub struct Opening {
 /// One instance of the server, without its network part. All connections share it.
 pub struct Engine {
     pub(super) provider: Box<dyn Provider>,
+    /// The store of objects; without one there are no files.
+    pub(super) files: Option<Box<dyn Files>>,
     pub(super) mark: Mark,
     pub(super) schema: Schema,
     pub(super) rights: Rights,
@@ -72,7 +79,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens the data folder, or makes it. Errors: `bad_option`, `schema_mismatch`, `store_too_new`,
+    /// Opens the data folder, or makes it, with its files. Errors: `bad_option`, `schema_mismatch`, `store_too_new`,
     /// `storage_failed`.
     pub fn open(folder: &Path, opening: Opening) -> Result<Self> {
         opening.settings.check()?;
@@ -82,7 +89,9 @@ impl Engine {
         let path = folder.join(DATABASE);
         let provider = SqliteProvider::open(&path, &first_site(opening.clock.now_ms())?)?;
         let mark = Mark::beside(&path);
-        Engine::over(Box::new(provider), mark, opening, fresh_name()?)
+        let files = FolderFiles::open(&folder.join(FILES))?;
+        let engine = Engine::over(Box::new(provider), mark, opening, fresh_name()?)?;
+        with_files(engine, Box::new(files))
     }
 
     /// Opens an instance over another database than that of a folder. `name` is the name of an epoch that
@@ -98,6 +107,7 @@ impl Engine {
         let Opening { schema, settings, seal, clock } = opening;
         let engine = Engine {
             provider,
+            files: None,
             mark,
             schema,
             rights,
@@ -299,7 +309,7 @@ fn seal_operations(tx: &mut dyn Maintenance, seal: &Seal) -> Result<()> {
     };
     let mut last = 0;
     while let Some(number) =
-        tx.rewrite_actions((last, WALK), &|goblin, v, bytes| match write::place_of(goblin) {
+        tx.rewrite_actions((last, WALK), &|goblin, v, bytes| match Place::of_goblin(goblin) {
             Some(at) => close(at, v, bytes),
             None => Err(Error::new(Code::StorageFailed, "the journal holds an actor that is no document")),
         })?
@@ -336,6 +346,10 @@ fn adopt_schema(tx: &mut dyn Maintenance, site: &mut Site, opening: &Opening) ->
             })?;
             tracing::info!("the schema changed: memberships and indexes are made again");
         }
+        let differs = |class: &&Class| files_differ(&older, class);
+        if opening.schema.classes().iter().any(|class| differs(&class)) && tx.files().has_files()? {
+            refer_again(tx, opening, &older)?;
+        }
         let (was, rights) = (Rights::of(&older)?, Rights::of(&opening.schema)?);
         if differ(&was, &rights) {
             recount(tx, opening, &rights)?;
@@ -366,6 +380,19 @@ fn rebuild(tx: &mut dyn Maintenance, opening: &Opening, older: &Schema) -> Resul
             }
         }
         Ok(())
+    })
+}
+
+/// Makes the references of the documents whose classes declare other files now.
+fn refer_again(tx: &mut dyn Maintenance, opening: &Opening, older: &Schema) -> Result<()> {
+    let now = opening.clock.now_ms();
+    each_document(tx, |tx, found| {
+        let class = opening.schema.class(&found.class).ok().filter(|class| files_differ(older, class));
+        let Some(class) = class.filter(|_| !found.document.deleted) else { return Ok(()) };
+        let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
+        let bytes = opening.seal.open(at, found.document.v, &found.document.data)?;
+        let map = escale::codec::Data::from_bytes(&bytes)?.to_map()?;
+        refile(tx, class, at, &map, (&opening.settings, now))
     })
 }
 

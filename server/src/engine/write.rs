@@ -10,6 +10,7 @@ use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
 use super::checks::{check_immutable, check_key_kept, check_map, key_of, unreadable};
+use super::files::Referenced;
 use super::rights::{Counted, Counters};
 use super::trees::{Held, numbered_tree, parent_of};
 use super::{Engine, shown};
@@ -96,6 +97,7 @@ impl Engine {
             kept: 0,
             own: BTreeSet::new(),
             counters: Counters::default(),
+            files: Referenced::default(),
             trees: BTreeMap::new(),
             changed: false,
             regressed: None,
@@ -136,7 +138,7 @@ pub struct Writing<'t> {
     pub(super) now: Version,
     pub(super) schema: &'t Schema,
     pub(super) rights: &'t Rights,
-    settings: &'t Settings,
+    pub(super) settings: &'t Settings,
     pub(super) seal: &'t Seal,
     clock: &'t dyn Clock,
     started: u64,
@@ -149,6 +151,8 @@ pub struct Writing<'t> {
     own: BTreeSet<Actor>,
     /// The counters that this write has read.
     pub(super) counters: Counters,
+    /// The references to files.
+    pub(super) files: Referenced<'t>,
     /// The trees that this write has read, by their parents.
     pub(super) trees: BTreeMap<Actor, Held>,
     changed: bool,
@@ -282,6 +286,7 @@ impl<'t> Writing<'t> {
             self.begin_tree(at, v)?;
         }
         self.store(class, at, before.as_ref().map(|stored| &stored.document), document)?;
+        self.note_files(class, at, Some(&map))?;
         Ok(Outcome::Written)
     }
 
@@ -384,6 +389,7 @@ impl<'t> Writing<'t> {
     /// Stores a document or tombstone, and updates collections, indexes and the feed.
     fn store(&mut self, class: &Class, at: Place, before: Option<&Document>, after: Document) -> Result<()> {
         let old = before.map(|document| &document.shown);
+        self.note_files(class, at, None)?;
         self.lay_down(class, at, old, &after)?;
         self.journal((at, after.v), (!after.deleted).then_some(after.data))?;
         self.note(class, (at, after.v), old.unwrap_or(&Shown::default()), &after.shown)
@@ -443,6 +449,7 @@ impl<'t> Writing<'t> {
             self.unless_blocked(removed)?;
         }
         self.tx.remove_document(at)?;
+        self.note_files(class, at, None)?;
         self.journal((at, self.now), None)?;
         self.note(class, (at, self.now), &before.shown, &Shown::default())
     }
@@ -450,7 +457,7 @@ impl<'t> Writing<'t> {
     /// Appends the document's state to the journal; none if it was deleted.
     fn journal(&mut self, (at, v): (Place, Version), state: Option<Vec<u8>>) -> Result<()> {
         self.tx.append_action(&Action {
-            goblin: goblin(at),
+            goblin: at.goblin(),
             state,
             v,
             commit: self.commit.clone(),
@@ -480,16 +487,4 @@ impl<'t> Writing<'t> {
             links,
         })
     }
-}
-
-/// The actor of a document in the journal.
-pub(super) fn goblin(at: Place) -> String {
-    format!("{}/{}@{}", at.org, at.class, at.pk)
-}
-
-/// The place of an actor of the journal.
-pub(super) fn place_of(goblin: &str) -> Option<Place<'_>> {
-    let (org, document) = goblin.split_once('/')?;
-    let (class, pk) = document.split_once('@')?;
-    Some(Place { org, class, pk })
 }

@@ -4,6 +4,7 @@ mod account;
 mod auth;
 mod entering;
 mod feed;
+mod files;
 mod hub;
 mod linger;
 mod live;

@@ -28,6 +28,12 @@ impl Refusal {
         Refusal { retry: Some(seconds), ..self }
     }
 
+    /// The same with the names of objects.
+    pub(super) fn with_files(mut self, files: Vec<String>) -> Self {
+        self.fault.files = files;
+        self
+    }
+
     pub(super) fn into_response(self, format: Format) -> Response<Body> {
         let mut response = message(self.status, format, &self.fault).map(Body::from);
         if let Some(seconds) = self.retry {
@@ -51,6 +57,10 @@ impl From<Error> for Refusal {
             Code::UnknownOrg | Code::NotFound | Code::InvitationUnknown => StatusCode::NOT_FOUND,
             Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Code::Timeout => StatusCode::REQUEST_TIMEOUT,
+            Code::FileMissing => StatusCode::CONFLICT,
+            Code::FileDamaged => StatusCode::UNPROCESSABLE_ENTITY,
+            Code::QuotaExceeded => StatusCode::INSUFFICIENT_STORAGE,
+            Code::NotSupported => StatusCode::NOT_IMPLEMENTED,
             Code::TooMany => StatusCode::TOO_MANY_REQUESTS,
             Code::Unavailable | Code::Contention => StatusCode::SERVICE_UNAVAILABLE,
             Code::StorageFull => {

@@ -1,7 +1,7 @@
 //! The routes, and the headers that every answer carries.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -24,7 +24,7 @@ use super::operating::{route_of, span_of};
 use super::reply::{Refusal, format_of};
 use super::state::{Peer, Server};
 use super::sync::text;
-use super::{account, live, sync};
+use super::{account, files, live, sync};
 
 /// Bytes of the smallest reply that is compressed (R91). A smaller one gains less than its encoding costs.
 const COMPRESSED_BYTES_MIN: u16 = 1 << 10;
@@ -38,14 +38,16 @@ pub(super) fn router(server: Arc<Server>, base: &str) -> Router {
         .route("/{org}/sync", sync)
         .route("/{org}/live", get(get_live))
         .route("/{org}/account", post(post_account))
-        .route("/{org}/file/{sha256}", get(no_files).put(no_files))
+        .route("/{org}/files", post(files::post_files))
+        .route("/{org}/file/{sha}", get(files::get_file).put(files::put_file))
         .method_not_allowed_fallback(async |headers: HeaderMap| {
             refuse(&headers, StatusCode::METHOD_NOT_ALLOWED, "another method belongs to this path")
         })
         .with_state(server);
     let router = if base.is_empty() { routes } else { Router::new().nest(base, routes) };
     router.fallback(async |headers: HeaderMap| {
-        refuse(&headers, StatusCode::NOT_FOUND, "nothing here: POST {org}/sync, GET {org}/live, POST {org}/account")
+        let what = "nothing here: POST {org}/sync, GET {org}/live, POST {org}/account, and files";
+        refuse(&headers, StatusCode::NOT_FOUND, what)
     })
 }
 
@@ -59,12 +61,6 @@ fn compression() -> CompressionLayer<SizeAbove> {
 
 fn refuse(headers: &HeaderMap, status: StatusCode, what: &str) -> Response<Body> {
     Refusal::new(status, Code::NotFound, what).into_response(format_of(headers).unwrap_or(Format::Json))
-}
-
-/// Reserved by the protocol: refused by name until files are supported.
-async fn no_files(headers: HeaderMap) -> Response<Body> {
-    Refusal::new(StatusCode::NOT_IMPLEMENTED, Code::NotSupported, "files come in a later version")
-        .into_response(format_of(&headers).unwrap_or(Format::Json))
 }
 
 async fn hello() -> &'static str {
@@ -141,13 +137,15 @@ async fn answered(server: &Server, router: Router, request: Request<Body>) -> Re
     let format = format_of(request.headers()).unwrap_or(Format::Json);
     let origin = request.headers().get(header::ORIGIN).cloned();
     let allowed = origin.as_ref().is_none_or(|o| o.to_str().is_ok_and(|o| server.origins.allows(o)));
+    let is_transfer = route_of(request.uri().path()) == "file";
+    let request_max = server.request_max + if is_transfer { files::TRANSFER_MAX } else { Duration::ZERO };
     let mut response = if !allowed {
         let what = "pages of this origin may not call; allow it with --origin";
         return no_store(Refusal::new(StatusCode::FORBIDDEN, Code::Forbidden, what).into_response(format));
     } else if request.method() == Method::OPTIONS {
         preflight(request.headers())
     } else {
-        match tokio::time::timeout(server.request_max, router.oneshot(request)).await {
+        match tokio::time::timeout(request_max, router.oneshot(request)).await {
             Ok(Ok(response)) => response.into_response(),
             Ok(Err(never)) => match never {},
             Err(_) => {
@@ -161,7 +159,8 @@ async fn answered(server: &Server, router: Router, request: Request<Body>) -> Re
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
     if let Some(origin) = origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Retry-After"));
+        let exposed = HeaderValue::from_static("Retry-After, Content-Range");
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
     no_store(response)
 }
@@ -176,10 +175,10 @@ fn no_store(mut response: Response<Body>) -> Response<Body> {
 fn preflight(asked: &HeaderMap) -> Response<Body> {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, PUT"));
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("Authorization, Content-Type"),
+        HeaderValue::from_static("Authorization, Content-Type, Range"),
     );
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     if asked.contains_key("access-control-request-private-network") {

@@ -40,6 +40,7 @@ const STOP_MAX: Duration = Duration::from_secs(5);
 /// The usual bounds of [`ServeOptions`]. Those in pairs are for each caller, and for all together.
 pub(super) const CONNECTIONS_MAX: usize = 2_048;
 pub(super) const REQUESTS_MAX: (usize, usize) = (32, 128);
+pub(super) const TRANSFERS_MAX: (usize, usize) = (8, 64);
 pub(super) const SOCKETS_MAX: (usize, usize) = (128, 12_000);
 pub(super) const PULLS: u64 = 400;
 
@@ -86,6 +87,8 @@ pub struct ServeOptions {
     pub connections_max: usize,
     /// Requests in progress at once: for each account (or address, if there are no tokens), and in all.
     pub requests_max: (usize, usize),
+    /// Uploads and downloads of objects in progress, counted in the same way.
+    pub transfers_max: (usize, usize),
     /// Sockets open at once, counted in the same way.
     pub sockets_max: (usize, usize),
     /// Pulls that hints and confirmations may cause in a second (R42).
@@ -116,6 +119,7 @@ impl ServeOptions {
             token_every: Duration::from_secs(2),
             connections_max: CONNECTIONS_MAX,
             requests_max: REQUESTS_MAX,
+            transfers_max: TRANSFERS_MAX,
             sockets_max: SOCKETS_MAX,
             pulls: PULLS,
         }
@@ -156,6 +160,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         token_every: options.token_every,
         hub: Arc::clone(&hub),
         requests: Gate::new(options.requests_max.0, options.requests_max.1),
+        transfers: Gate::new(options.transfers_max.0, options.transfers_max.1),
         sockets: Gate::new(options.sockets_max.0, options.sockets_max.1),
         heavy: HeavyLane::new()?,
         health: Health::default(),

@@ -39,6 +39,7 @@ pub(super) struct Server {
     pub token_every: Duration,
     pub hub: Arc<Hub>,
     pub requests: Arc<Gate>,
+    pub transfers: Arc<Gate>,
     pub sockets: Arc<Gate>,
     pub heavy: HeavyLane,
     pub health: Health,

@@ -10,10 +10,10 @@ use escale::limits::REQUEST_BYTES_MAX;
 use escale::{Code, Error};
 use tracing::Span;
 
-use super::auth::bearer;
+use super::auth::{Guest, bearer};
 use super::entering::Connection;
 use super::linger::leaving;
-use super::rate_limit::Full;
+use super::rate_limit::{Full, Gate, Slot};
 use super::reply::{Refusal, format_of, message};
 use super::request_cost::{HEAVY_BYTES_MAX, LIGHT_BYTES_MAX, weight};
 use super::state::{Peer, Server};
@@ -40,17 +40,7 @@ async fn answer(
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
     let malformed = |what: &str| Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what);
-    // The caller is checked before anything else is read.
-    let guest = server.admit(bearer(text(request.headers(), &header::AUTHORIZATION)), org).await?;
-    let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
-    let slot = server.requests.enter(&caller).map_err(|full| match full {
-        Full::Caller => {
-            Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, "too many requests at once")
-        }
-        Full::Server => {
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "the server is busy")
-        }
-    })?;
+    let (guest, slot) = enter(&server, &server.requests, org, (peer, request.headers())).await?;
     let engaged = connection.engage();
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
@@ -80,6 +70,22 @@ async fn answer(
         tokio::task::spawn_blocking(run).await.map_err(panicked)
     };
     Ok(reply??)
+}
+
+/// Admits a caller, and takes a place for it. The caller is checked before anything else is read.
+pub(super) async fn enter(
+    server: &Arc<Server>,
+    gate: &Arc<Gate>,
+    org: &str,
+    (peer, headers): (Peer, &HeaderMap),
+) -> escale::Result<(Guest, Slot)> {
+    let guest = server.admit(bearer(text(headers, &header::AUTHORIZATION)), org).await?;
+    let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
+    let slot = gate.enter(&caller).map_err(|full| match full {
+        Full::Caller => Error::new(Code::TooMany, "too many requests at once"),
+        Full::Server => Error::new(Code::Unavailable, "the server is busy"),
+    })?;
+    Ok((guest, slot))
 }
 
 /// Estimates the memory of the decoded message. Refuses the request if that is too much.

@@ -19,8 +19,9 @@ use super::{
 pub(super) const WAIT: Duration = Duration::from_secs(5);
 pub(super) const HASH: &str = "AAAAAAAAAAAAAAAAAAAAAA";
 
-/// Runs every test of the suite, each on its own database, which `fresh` makes.
-pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>) {
+/// Runs every test of the suite, each on its own database, which `fresh` makes. `random` gives numbers below its argument:
+/// some histories are others each time.
+pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>, random: &mut dyn FnMut(u64) -> u64) {
     what_is_committed_is_read_back(&fresh());
     what_is_dropped_leaves_nothing(&fresh());
     a_snapshot_stays_as_it_was(&fresh());
@@ -33,6 +34,7 @@ pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>) {
     a_late_commit_is_not_missed_by_the_feed(&fresh());
     a_purge_takes_what_is_old_and_nothing_else(&fresh());
     a_walk_meets_everything_once(&fresh());
+    super::conformance_files::all(&mut fresh, random);
     super::conformance_heads::all(&mut fresh);
     super::conformance_operations::all(&mut fresh);
     super::conformance_trees::all(&mut fresh);

@@ -6,10 +6,12 @@
 //! provider must pass.
 
 pub mod conformance;
+mod conformance_files;
 mod conformance_heads;
 mod conformance_operations;
 mod conformance_trees;
 mod feed;
+mod files;
 #[cfg(feature = "testing")]
 mod memory;
 #[cfg(feature = "postgres")]
@@ -26,6 +28,7 @@ use escale::Result;
 use escale::model::{Def, Version};
 
 pub use feed::{Changed, Seen};
+pub use files::{File, FileEdits, FileReads, Purge, Uploads};
 #[cfg(feature = "testing")]
 pub use memory::{MemoryCopy, MemoryDatabase, MemoryProvider};
 #[cfg(feature = "postgres")]
@@ -143,6 +146,9 @@ pub trait Snapshot {
 
     /// The remains of the operation of that id, if [`Transaction::purge_operations`] has removed its result.
     fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>>;
+
+    /// The tables of files.
+    fn files(&self) -> &dyn FileReads;
 }
 
 /// Changes of documents, their memberships and their indexes.
@@ -171,6 +177,9 @@ pub trait Edit: Snapshot {
 
     /// Removes a tree's record.
     fn remove_tree(&mut self, at: Place) -> Result<()>;
+
+    /// The tables of files, to be changed: those of the org alone, in a write of one org.
+    fn edit_files(&mut self) -> &mut dyn FileEdits;
 
     /// Removes a document for good, with its memberships and its values of indexes. A tombstone has none of the latter.
     /// Errors: as for [`Edit::put_entry`].
@@ -203,8 +212,8 @@ pub trait Transaction: Edit {
     fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<Purged>;
 
     /// Removes at most `limit` documents and tombstones of a collection that are below that version, with their
-    /// links and their values of indexes. Returns the number removed.
-    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64>;
+    /// links and their values of indexes. Returns the pks of those removed.
+    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<Vec<String>>;
 
     /// Removes from a collection its oldest tombstones, at most `limit`: those below `below` that are not among
     /// the newest `keep`. The documents' tombstones themselves stay.

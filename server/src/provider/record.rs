@@ -17,6 +17,20 @@ pub struct Place<'a> {
     pub pk: &'a str,
 }
 
+impl<'a> Place<'a> {
+    /// The actor of a document in the journal.
+    pub fn goblin(&self) -> String {
+        format!("{}/{}@{}", self.org, self.class, self.pk)
+    }
+
+    /// The place of an actor of the journal.
+    pub fn of_goblin(goblin: &'a str) -> Option<Self> {
+        let (org, document) = goblin.split_once('/')?;
+        let (class, pk) = document.split_once('@')?;
+        Some(Place { org, class, pk })
+    }
+}
+
 /// A document or its tombstone, as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {

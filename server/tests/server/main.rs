@@ -12,6 +12,7 @@
 mod accounts;
 mod crowd;
 mod engine;
+mod files;
 mod fire;
 mod operating;
 mod requests;

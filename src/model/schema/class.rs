@@ -3,9 +3,9 @@
 use crate::error::{Code, Error, Result};
 use crate::model::{Name, Pk, Value};
 
-/// The types that `properties` may declare for a property, for TypeScript.
-pub const PROPERTY_TYPES: [&str; 8] =
-    ["string", "number", "boolean", "bytes", "string[]", "number[]", "boolean[]", "any"];
+/// The types that `properties` may declare for a property: for TypeScript, apart from `file` and `file[]` (R23).
+pub const PROPERTY_TYPES: [&str; 10] =
+    ["string", "number", "boolean", "bytes", "string[]", "number[]", "boolean[]", "any", "file", "file[]"];
 
 /// The words of a class that a server alone reads. Sessions ignore them, and the schema keeps them.
 pub const FOR_SERVER: [&str; 2] = ["rights", "quota"];
@@ -28,7 +28,7 @@ pub struct Class {
     pub(crate) sequence: bool,
     /// Whether a document is its key and the bytes of `raw` alone.
     pub(crate) raw: bool,
-    /// Declared types of properties, for TypeScript only; kept so that
+    /// Declared types of properties: for TypeScript, and those with files; kept so that
     /// [`Schema::to_json`](super::Schema::to_json) loses nothing.
     pub(crate) properties: Vec<(Name, String)>,
     /// The values of the words of [`FOR_SERVER`].

@@ -48,6 +48,7 @@ impl Class {
         }
         let pk = self.pk_of(&parts)?;
         self.check_item(&parts, data)?;
+        self.files(data)?;
         let mut collections = SortedMap::new();
         for collection in &self.collections {
             let hashes = collection.memberships(data)?.unwrap_or_default();
@@ -83,10 +84,12 @@ impl Class {
     }
 
     /// Rejects properties of a patch that no document may have: a value of another type than its index has, a
-    /// `maxLife` that is no minute, or another property than `raw` of a raw document.
+    /// `maxLife` that is no minute, or another property than `raw` of a raw document. The same goes for a value in a
+    /// property for files that is none.
     pub fn check_patch(&self, set: &BTreeMap<String, Value>) -> Result<()> {
         self.index_columns(set)?;
         self.max_life(set)?;
+        self.files(set)?;
         self.check_raw(set)
     }
 

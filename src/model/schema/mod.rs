@@ -17,11 +17,13 @@
 mod class;
 mod columns;
 mod compare;
+mod files;
 mod items;
 mod matching;
 
 pub use class::{Class, Collection, FOR_SERVER, Index, IndexType, PROPERTY_TYPES};
 pub use columns::{ColumnValue, Columns};
+pub use files::{FileRef, is_sha};
 pub(crate) use items::connect;
 
 use crate::error::{Code, Error, Result, fail};

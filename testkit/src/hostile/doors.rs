@@ -10,7 +10,8 @@ use std::fmt::Debug;
 use super::session::session;
 use escale::Result;
 use escale::codec::{
-    Data, Decode, Encode, Format, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode, pack,
+    Data, Decode, Encode, FilesRequest, Format, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode,
+    encode, pack,
 };
 use escale::crypto::{AccountKey, DerivedKey, Header, SeededRandom, StoreKeys, WrapKind};
 use escale::journal::{JournalRecord, Request};
@@ -33,7 +34,7 @@ pub struct Door {
 }
 
 /// All of them.
-pub const DOORS: [Door; 16] = [
+pub const DOORS: [Door; 17] = [
     door("row", row),
     Door { size: unpacked, ..door("page", page) },
     door("header", header),
@@ -45,6 +46,7 @@ pub const DOORS: [Door; 16] = [
     door("reply", reply),
     door("frame", frame),
     door("request", request),
+    door("have", have),
     door("live", live),
     door("json", json),
     door("msgpack", msgpack),
@@ -175,6 +177,11 @@ pub fn frame(bytes: &[u8]) -> bool {
 /// A request to a server.
 pub fn request(bytes: &[u8]) -> bool {
     message(bytes, SyncRequest::check)
+}
+
+/// A question about the objects of files.
+pub fn have(bytes: &[u8]) -> bool {
+    message(bytes, FilesRequest::check)
 }
 
 /// A session's message on the socket.

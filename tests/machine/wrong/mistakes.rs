@@ -419,8 +419,8 @@ fn a_servers_own_code_reaches_the_application_as_it_is() {
         let mut bench = waiting(1, &["Doc"]);
         let (number, request) = bench.request();
         let message = "no credit is left".to_owned();
-        let fault =
-            Fault { code: "credit_limit".into(), kind, phase: 1, message: message.clone(), doc: None };
+        let bare = Fault::new(Code::ServerRefused, message.clone());
+        let fault = Fault { code: "credit_limit".into(), kind, phase: 1, ..bare };
         let results = vec![OpResult { id: request.ops[0].id.clone(), ok: None, fault: Some(fault) }];
         bench.answer(number, SyncReply { results, seq: 1, ..reply(6_000, vec![part(&def("Doc"), vec![])]) });
         let told = bench.take(|effect| match effect {

@@ -1,13 +1,15 @@
 //! Rights in the engine (R86): reads are decided in the snapshot of a reply, writes in their transaction, and the
-//! application's own functions may refuse more.
+//! application's own functions may refuse more. Also the records behind them: counters, and those of accounts.
 //!
 //! A schema without rights costs nothing here: each question begins with a look into a map that is empty.
 
 mod hooks;
+mod kept;
 mod quotas;
 mod read;
 mod write;
 
+pub use kept::KeptWrite;
 pub use hooks::{Ask, DocumentChange, Hooks, Verdict};
 pub use quotas::Counter;
 pub(super) use quotas::{

@@ -212,6 +212,7 @@ impl Writing<'_> {
     /// Stores the trees and the counters that have changed. Called once, after everything else.
     pub(in crate::engine) fn finish(&mut self) -> Result<()> {
         self.finish_counters()?;
+        self.finish_files()?;
         for ((class, pk), held) in self.trees.iter().filter(|(_, held)| held.is_changed) {
             self.tx.put_tree(Place { org: self.org, class, pk }, &held.tree)?;
         }

@@ -60,7 +60,7 @@ pub(in crate::http) struct Metrics {
     connections: Family<Use, Gauge>,
     /// Checks of the database that failed.
     pub database_failures: Counter,
-    /// Tombstones, departures and ended items that the purge removed.
+    /// Tombstones, departures, ended items and files that the purge removed.
     pub purged: Counter,
 }
 
@@ -128,7 +128,11 @@ impl Metrics {
             "Checks of the database that failed",
             metrics.database_failures.clone(),
         );
-        registry.register("purged", "Tombstones, departures and ended items removed", metrics.purged.clone());
+        registry.register(
+            "purged",
+            "Tombstones, departures, ended items and files removed",
+            metrics.purged.clone(),
+        );
         metrics
     }
 
@@ -187,6 +191,7 @@ pub(in crate::http) fn route_of(path: &str) -> &'static str {
     match (parts.next(), parts.next()) {
         (Some("sync"), Some(_)) => "sync",
         (Some("live"), Some(_)) => "live",
+        (Some("files"), Some(_)) => "files",
         (Some(_), Some("file")) => "file",
         _ => "other",
     }

@@ -8,8 +8,8 @@ use super::MemoryDatabase;
 use super::snapshot::Reads;
 use super::tables::{OperationAtRest, Tables, entry_key};
 use crate::provider::{
-    Document, Edit, Entry, Head, Link, Maintenance, Operation, Place, RewriteResult, RewriteState, Site,
-    Tree, Walked,
+    Document, Edit, Entry, FileEdits, Head, Link, Maintenance, Operation, Place, RewriteResult, RewriteState,
+    Site, Tree, Walked,
 };
 
 /// Work in progress on the whole database. Dropped before its commit, it leaves no trace.
@@ -76,6 +76,10 @@ impl Edit for MemoryMaintenance<'_> {
     fn remove_tree(&mut self, at: Place) -> Result<()> {
         self.tables.remove_tree(at);
         Ok(())
+    }
+
+    fn edit_files(&mut self) -> &mut dyn FileEdits {
+        &mut self.tables
     }
 }
 

@@ -5,6 +5,7 @@
 //! of different orgs can overlap, as on a database with a lock for each row. Nothing is durable here. A copy
 //! of the database is a backup.
 
+mod files;
 mod maintenance;
 mod snapshot;
 mod tables;

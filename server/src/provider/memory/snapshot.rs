@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::tables::{EntryKey, OrgTables, Tables, document_key, entry_key};
 use crate::provider::spent::spent_key;
 use crate::provider::{
-    Change, ChangeState, Document, Entry, Head, Operation, Place, Session, Site, Snapshot, Spent,
+    Change, ChangeState, Document, Entry, FileReads, Head, Operation, Place, Session, Site, Snapshot, Spent,
     TOMBSTONES_MAX, Tree,
 };
 
@@ -200,6 +200,10 @@ impl<T: Reads> Snapshot for T {
         let Some(tables) = self.tables().org(org) else { return Ok(None) };
         let number = tables.by_id.get(&(account.into(), id.into()));
         Ok(number.and_then(|number| tables.operations.get(number)).map(|held| held.operation.clone()))
+    }
+
+    fn files(&self) -> &dyn FileReads {
+        self.tables()
     }
 
     fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use escale::model::Version;
 use smol_str::SmolStr;
 
+use super::files::FileTables;
 use crate::provider::spent::KEY_BYTES;
 use crate::provider::{
     Action, ChangeState, Document, EntryValue, FeedRow, Head, Link, Operation, Place, Session, Site, Spent,
@@ -72,6 +73,8 @@ pub(super) struct OrgTables {
     pub(super) by_seq: Arc<BTreeSet<(SmolStr, u64)>>,
     /// The trees, by the class and the pk of the parent.
     pub(super) trees: Arc<BTreeMap<DocumentKey, Tree>>,
+    /// Files, by hash.
+    pub(super) files: Arc<FileTables>,
     /// The remains of purged operations.
     pub(super) spent: Arc<BTreeMap<[u8; KEY_BYTES], Spent>>,
 }

@@ -11,8 +11,8 @@ use super::tables::{EntryKey, LinkAtRest, OperationAtRest, OrgTables, Tables, en
 use super::{MemoryDatabase, lock};
 use crate::provider::spent::spent_key;
 use crate::provider::{
-    Action, ChangeState, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Purged, Session,
-    Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, ChangeState, Document, Edit, Entry, FeedRow, FileEdits, Head, Link, Operation, Place, Purged,
+    Session, Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 /// A write of one org in progress. Dropped before its commit, it leaves no trace.
@@ -142,6 +142,10 @@ impl Edit for MemoryTransaction<'_> {
         self.tables.remove_tree(at);
         Ok(())
     }
+
+    fn edit_files(&mut self) -> &mut dyn FileEdits {
+        &mut self.tables
+    }
 }
 
 impl Transaction for MemoryTransaction<'_> {
@@ -176,7 +180,7 @@ impl Transaction for MemoryTransaction<'_> {
         Ok(Purged { documents: gone.iter().map(named).collect(), departures: left.len() as u64 })
     }
 
-    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {
+    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<Vec<String>> {
         let org = self.org.clone();
         let mut found = self.tables.of_def(&org, collection);
         found.retain(|found| found.v < below);
@@ -188,7 +192,7 @@ impl Transaction for MemoryTransaction<'_> {
                 self.remove_shown(at, &document)?;
             }
         }
-        Ok(found.len() as u64)
+        Ok(found.into_iter().map(|item| item.pk.into()).collect())
     }
 
     fn trim_items(&mut self, collection: &Def, keep: u64, below: Version, limit: usize) -> Result<Trimmed> {

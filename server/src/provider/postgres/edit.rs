@@ -12,8 +12,8 @@ use super::read::{self, del_of, document_of, snapshot_through_connection};
 use super::transaction::PostgresTransaction;
 use super::{feed, operations, trees};
 use crate::provider::{
-    Action, Change, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Purged, Server, Session,
-    Site, Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, Change, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link, Operation, Place,
+    Purged, Server, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 snapshot_through_connection!(PostgresTransaction<'_>);
@@ -125,6 +125,10 @@ impl Edit for PostgresTransaction<'_> {
     fn remove_tree(&mut self, at: Place) -> Result<()> {
         trees::remove(self.connection(), at)
     }
+
+    fn edit_files(&mut self) -> &mut dyn FileEdits {
+        self
+    }
 }
 
 impl Transaction for PostgresTransaction<'_> {
@@ -158,14 +162,14 @@ impl Transaction for PostgresTransaction<'_> {
         Ok(Purged { documents, departures })
     }
 
-    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {
+    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<Vec<String>> {
         let org = self.org.clone();
         let found = trees::below(self.connection(), (&org, collection), below, limit)?;
         for (pk, document) in &found {
             let at = Place { org: &org, class: collection.class().as_str(), pk };
             self.remove_shown(at, document)?;
         }
-        Ok(found.len() as u64)
+        Ok(found.into_iter().map(|(pk, _)| pk).collect())
     }
 
     fn trim_items(&mut self, collection: &Def, keep: u64, below: Version, limit: usize) -> Result<Trimmed> {

@@ -9,6 +9,7 @@ mod connect;
 mod edit;
 mod failed;
 mod feed;
+mod files;
 mod heads;
 mod maintenance;
 mod open;

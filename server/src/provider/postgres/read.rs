@@ -13,8 +13,8 @@ use super::pack::pack;
 use super::pool::{Pool, Pooled};
 use super::{operations, trees};
 use crate::provider::{
-    Change, ChangeState, Document, Entry, Head, Operation, Place, Server, Session, Site, Snapshot, Spent,
-    Tree,
+    Change, ChangeState, Document, Entry, FileReads, Head, Operation, Place, Server, Session, Site, Snapshot,
+    Spent, Tree,
 };
 
 /// A read-only transaction; it ends when dropped.
@@ -132,6 +132,9 @@ macro_rules! snapshot_through_connection {
             }
             fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
                 operations::spent(self.connection(), org, account, id)
+            }
+            fn files(&self) -> &dyn FileReads {
+                self.connection()
             }
         }
     };

@@ -2,6 +2,7 @@
 
 mod copy;
 mod feed;
+mod files;
 mod heads;
 mod maintenance;
 mod open;

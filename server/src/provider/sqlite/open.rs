@@ -12,7 +12,7 @@ use super::{SqliteProvider, Turn, failed, heads};
 use crate::provider::{Head, Site};
 
 /// The layout of the tables. A newer one than this is refused.
-const FORMAT: i64 = 5;
+const FORMAT: i64 = 6;
 
 /// `Escl`: distinguishes this file from any other SQLite database.
 const APPLICATION_ID: i64 = 0x4573_636c;
@@ -24,6 +24,7 @@ const TABLES: [&str; FORMAT as usize] = [
     include_str!("spent.sql"),
     include_str!("heads.sql"),
     include_str!("trees.sql"),
+    include_str!("files.sql"),
 ];
 
 /// How long an ordinary statement waits for another process.

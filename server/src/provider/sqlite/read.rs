@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, 
 
 use super::{SqliteProvider, begin, damaged, failed, heads, operations, trees};
 use crate::provider::{
-    Change, ChangeState, Document, Entry, EntryValue, Head, Operation, Place, Session, Site, Snapshot, Spent,
-    Tree,
+    Change, ChangeState, Document, Entry, EntryValue, FileReads, Head, Operation, Place, Session, Site,
+    Snapshot, Spent, Tree,
 };
 
 /// A read transaction; it ends when dropped.
@@ -105,6 +105,9 @@ macro_rules! snapshot_through_connection {
             }
             fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
                 operations::spent(self.connection(), org, account, id)
+            }
+            fn files(&self) -> &dyn FileReads {
+                self.connection()
             }
         }
     };

@@ -11,8 +11,8 @@ use super::read::{
 };
 use super::{Writer, begin, damaged, failed, feed, heads, operations, trees};
 use crate::provider::{
-    Action, Change, Document, Edit, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Purged,
-    Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, Change, Document, Edit, Entry, EntryValue, FeedRow, FileEdits, FileReads, Head, Link, Operation,
+    Place, Purged, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 /// A write transaction; rolled back if dropped before its commit.
@@ -126,6 +126,10 @@ impl Edit for SqliteTransaction<'_> {
     fn remove_tree(&mut self, at: Place) -> Result<()> {
         trees::remove(&self.connection, at)
     }
+
+    fn edit_files(&mut self) -> &mut dyn FileEdits {
+        self
+    }
 }
 
 impl Transaction for SqliteTransaction<'_> {
@@ -162,14 +166,14 @@ impl Transaction for SqliteTransaction<'_> {
         Ok(Purged { documents, departures })
     }
 
-    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {
+    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<Vec<String>> {
         let org = self.org.clone();
         let found = trees::below(&self.connection, (&org, collection), below, limit)?;
         for (pk, document) in &found {
             let at = Place { org: &org, class: collection.class().as_str(), pk };
             self.remove_shown(at, document)?;
         }
-        Ok(found.len() as u64)
+        Ok(found.into_iter().map(|(pk, _)| pk).collect())
     }
 
     fn trim_items(&mut self, collection: &Def, keep: u64, below: Version, limit: usize) -> Result<Trimmed> {

@@ -8,7 +8,7 @@ mod health;
 mod import;
 #[cfg(feature = "postgres")]
 mod instances;
-mod journal;
+pub mod journal;
 mod kills;
 #[cfg(feature = "postgres")]
 mod postgres;

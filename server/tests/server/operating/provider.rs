@@ -11,24 +11,29 @@ use escale_server::provider::{
     conformance, inspect,
 };
 
+use crate::support::chance::Chance;
+
 #[test]
 fn sqlite_conforms() {
     let folder = tempfile::tempdir().unwrap();
-    let mut n = 0;
-    conformance::all(|| {
+    let (mut n, mut chance) = (0, Chance::new());
+    let fresh = || -> Box<dyn Fn() -> SqliteProvider> {
         n += 1;
         let path = folder.path().join(format!("{n}.db"));
         let first = first_site(1).unwrap();
         Box::new(move || SqliteProvider::open(&path, &first).unwrap())
-    });
+    };
+    conformance::all(fresh, &mut |below| chance.below(below));
 }
 
 #[test]
 fn memory_conforms() {
-    conformance::all(|| {
+    let mut chance = Chance::new();
+    let fresh = || -> Box<dyn Fn() -> MemoryProvider> {
         let database = MemoryDatabase::new(first_site(1).unwrap());
         Box::new(move || MemoryProvider::open(&database))
-    });
+    };
+    conformance::all(fresh, &mut |below| chance.below(below));
 }
 
 #[test]
@@ -37,7 +42,7 @@ fn a_newer_format_is_refused_and_left_untouched() {
     let path = folder.path().join("escale.db");
     drop(SqliteProvider::open(&path, &first_site(1).unwrap()).unwrap());
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute_batch("PRAGMA user_version = 6; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    raw.execute_batch("PRAGMA user_version = 7; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(raw);
     let before = std::fs::read(&path).unwrap();
     let error = SqliteProvider::open(&path, &first_site(1).unwrap()).err().unwrap();
@@ -45,11 +50,12 @@ fn a_newer_format_is_refused_and_left_untouched() {
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
-const FORMATS: [&str; 4] = [
+const FORMATS: [&str; 5] = [
     include_str!("../../../src/provider/sqlite/tables.sql"),
     include_str!("../../../src/provider/sqlite/operations.sql"),
     include_str!("../../../src/provider/sqlite/spent.sql"),
     include_str!("../../../src/provider/sqlite/heads.sql"),
+    include_str!("../../../src/provider/sqlite/trees.sql"),
 ];
 
 /// A file of an older format, in which two orgs were written to.
@@ -74,14 +80,14 @@ fn older(path: &Path, format: usize) {
 
 #[test]
 fn each_format_before_is_brought_up() {
-    for format in [2, 3, 4] {
+    for format in [2, 3, 4, 5] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("escale.db");
         older(&path, format.min(3));
-        if format == 4 {
+        for later in 4..=format {
             let raw = rusqlite::Connection::open(&path).unwrap();
-            raw.execute_batch(FORMATS[3]).unwrap();
-            raw.execute_batch("PRAGMA user_version = 4").unwrap();
+            raw.execute_batch(FORMATS[later - 1]).unwrap();
+            raw.execute_batch(&format!("PRAGMA user_version = {later}")).unwrap();
         }
         let error = inspect(&path, "o").unwrap_err();
         assert_eq!(error.code(), escale::Code::StorageFailed);
@@ -100,6 +106,8 @@ fn each_format_before_is_brought_up() {
         let place = Place { org: "o", class: "C", pk: "p" };
         assert_eq!(tx.tree(place).unwrap(), None);
         tx.put_tree(place, &Tree { floor: 7, ..Tree::default() }).unwrap();
+        assert!(!tx.files().has_files().unwrap());
+        tx.edit_files().refer(place, "sha").unwrap();
         assert_eq!(tx.operation("o", "x", "a").unwrap().unwrap().session, "s");
         assert_eq!(tx.purge_operations(6, 9).unwrap(), 1);
         assert_eq!(tx.spent("o", "x", "a").unwrap(), Some(Spent { v: Some(7) }));

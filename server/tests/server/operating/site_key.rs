@@ -6,7 +6,7 @@ use escale::Code;
 use escale::model::Value;
 use escale::model::schema::Schema;
 use escale_server::clock::ManualClock;
-use escale_server::engine::{Engine, Opening};
+use escale_server::engine::{Engine, Filing, Object, Opening, sha_of};
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
@@ -30,10 +30,7 @@ fn secret(id: &str) -> std::collections::BTreeMap<String, Value> {
 
 /// Whether any file of the folder contains the secret.
 fn shows(folder: &Path) -> bool {
-    std::fs::read_dir(folder).unwrap().any(|entry| {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
-    })
+    super::journal::holds(folder, SECRET)
 }
 
 #[test]
@@ -60,6 +57,8 @@ fn what_was_in_clear_is_sealed_when_a_key_is_given() {
         put(&engine, secret(&n.to_string())).unwrap();
         delete(&engine, &n.to_string()).unwrap();
     }
+    let object = Object::new(&sha_of(SECRET.as_bytes()), None, SECRET.into(), 1 << 20).unwrap();
+    Filing::of(&engine).put_object("o", &caller(), &object).unwrap();
     assert!(shows(folder.path()), "this search can find it");
     drop(engine);
     let engine = open_with(folder.path(), Seal::with_key(&[1; 32])).unwrap();

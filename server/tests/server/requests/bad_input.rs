@@ -66,8 +66,10 @@ async fn what_is_no_request_is_refused_by_name() {
         ("POST", "/o/live", 405),
         ("GET", "/o/live", 400),
         ("GET", "/x", 404),
-        ("PUT", "/o/file/x", 501),
-        ("GET", "/o/file/x", 501),
+        ("PUT", "/o/file/x", 404),
+        ("GET", "/o/file/x", 404),
+        ("POST", "/o/file/x", 405),
+        ("GET", "/o/files", 405),
     ] {
         let answer = request(&running, method, path, &[JSON], b"").await;
         assert_eq!(answer.status, status, "{method} {path}");

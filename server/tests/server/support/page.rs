@@ -200,8 +200,8 @@ async fn a_page_that_may_call_is_told_so_on_every_answer() {
     assert_eq!((answer.status, answer.body.len()), (204, 0));
     for (name, value) in [
         ("access-control-allow-origin", "http://localhost:5173"),
-        ("access-control-allow-methods", "POST, GET"),
-        ("access-control-allow-headers", "Authorization, Content-Type"),
+        ("access-control-allow-methods", "POST, GET, PUT"),
+        ("access-control-allow-headers", "Authorization, Content-Type, Range"),
         ("access-control-max-age", "600"),
         ("vary", "Origin"),
     ] {
@@ -211,7 +211,7 @@ async fn a_page_that_may_call_is_told_so_on_every_answer() {
         let answer = request(&running, "POST", path, &[origin, JSON], b"{}").await;
         assert_eq!(answer.status, status);
         assert_eq!(answer.headers["access-control-allow-origin"], origin.1, "also where it is refused");
-        assert_eq!(answer.headers["access-control-expose-headers"], "Retry-After");
+        assert_eq!(answer.headers["access-control-expose-headers"], "Retry-After, Content-Range");
     }
     running.stop().await;
 }

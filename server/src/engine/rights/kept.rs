@@ -8,8 +8,8 @@ use escale::codec::Data;
 use escale::model::Version;
 use escale::{Code, Error, Result};
 
-use super::Engine;
-use super::operation::Properties;
+use crate::engine::Engine;
+use crate::engine::operation::Properties;
 use crate::provider::{Document, FeedRow, Place, Shown, Snapshot, Transaction};
 use crate::seal::Seal;
 

@@ -1,4 +1,4 @@
-//! The command line.
+//! The commands: their arguments, and the process that runs them.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,13 +9,15 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use escale::{Code, Error, Result};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::cli_account::{AccountAction, SignUpPolicy};
-use crate::cli_backup::{BackupArgs, RestoreArgs};
-use crate::cli_schema::{SchemaArgs, read_schema};
-use crate::cli_sweep::SweepArgs;
+use super::account::{AccountAction, SignUpPolicy};
+use super::backup::{BackupArgs, RestoreArgs};
+use super::files::AuditArgs;
+use super::schema::{SchemaArgs, read_schema};
+use super::sweep::SweepArgs;
 use crate::clock::SystemClock;
 use crate::database::Database;
-use crate::engine::{Engine, Opening};
+use crate::engine::{Engine, Opening, with_files};
+use crate::files::FolderFiles;
 use crate::http::{Origins, Proxies, ServeOptions, Tls, Tokens, start};
 use crate::import::{Summary, Target, import_file};
 use crate::seal::Seal;
@@ -51,7 +53,7 @@ impl LogFormat {
 #[derive(Subcommand)]
 enum Command {
     /// Answers sessions.
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Imports documents from lines of JSON. A second run gives new versions to changed documents only.
     Import(ImportArgs),
     /// Prints an epoch, or renews it after a restoration from a backup.
@@ -66,6 +68,8 @@ enum Command {
     Schema(SchemaArgs),
     /// Invites to an org, and changes the roles of its accounts.
     Account(AccountArgs),
+    /// Compares the database with the stored files.
+    Files(FilesArgs),
 }
 
 #[derive(Args)]
@@ -79,6 +83,10 @@ struct DataArgs {
     /// Seal data at rest under the 32 bytes of this file (hexadecimal or base64).
     #[arg(long, value_name = "FILE")]
     site_key: Option<PathBuf>,
+    /// The folder of the bytes of files. By default it is `files` in the folder of the database; with PostgreSQL there are no
+    /// files without it. All instances share it.
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
     /// How far the clocks of several instances may disagree.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     skew: u64,
@@ -131,6 +139,18 @@ struct ServeArgs {
     /// Bytes of rows after which a reply stops.
     #[arg(long, value_name = "BYTES", default_value_t = escale::limits::PAGE_BYTES)]
     page_bytes: usize,
+    /// Bytes of a file.
+    #[arg(long, value_name = "BYTES", default_value_t = 2 << 30)]
+    file_max: u64,
+    /// Days for which an upload is kept that no document references.
+    #[arg(long, value_name = "DAYS", default_value_t = 7)]
+    upload_days: u64,
+    /// Days for which a file is kept after its last reference has ended: at least as many.
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    file_days: u64,
+    /// Days after which the bytes of such a file go. A backup of the database that is younger still finds them.
+    #[arg(long, value_name = "DAYS", default_value_t = 7)]
+    purge_days: u64,
     /// Believe the X-Forwarded-For of proxies in this network: the limits then count their callers, and not the proxy. Can
     /// be given several times.
     #[arg(long, value_name = "NETWORK")]
@@ -189,6 +209,14 @@ struct AccountArgs {
 }
 
 #[derive(Args)]
+struct FilesArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    #[command(flatten)]
+    audit: AuditArgs,
+}
+
+#[derive(Args)]
 struct EpochArgs {
     /// Begin a new epoch: the sessions of the org, or all sessions, load their collections again.
     #[arg(long)]
@@ -220,7 +248,7 @@ pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
                 .enable_all()
                 .build()
                 .map_err(|e| Error::new(Code::Internal, e.to_string()))?;
-            runtime.block_on(serve(args, prepare))
+            runtime.block_on(serve(*args, prepare))
         }
         Command::Import(args) => import(&args),
         Command::Epoch(args) => epoch(&args),
@@ -228,7 +256,8 @@ pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
         Command::Restore(args) => args.run(SystemClock::shared().now_ms(), say),
         Command::Sweep(args) => args.run(SystemClock::shared().now_ms(), say),
         Command::Schema(args) => args.run(say),
-        Command::Account(args) => args.action.run(&open(&args.data, command_settings(&args.data))?, &args.org, say),
+        Command::Account(args) => args.action.run(&open(&args.data, settings_of(&args.data))?, &args.org, say),
+        Command::Files(FilesArgs { data, audit }) => audit.run(&open(&data, settings_of(&data))?, say),
     }
 }
 
@@ -238,7 +267,11 @@ fn open(args: &DataArgs, settings: Settings) -> Result<Engine> {
         Some(path) => Seal::from_file(path)?,
         None => Seal::clear(),
     };
-    args.data.engine(Opening { schema, settings, seal, clock: SystemClock::shared() })
+    let engine = args.data.engine(Opening { schema, settings, seal, clock: SystemClock::shared() })?;
+    match &args.files {
+        Some(folder) => with_files(engine, Box::new(FolderFiles::open(folder)?)),
+        None => Ok(engine),
+    }
 }
 
 async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
@@ -248,6 +281,10 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
         retention_days: args.data.retention,
         results_days: args.results,
         page_bytes: args.page_bytes,
+        file_bytes_max: args.file_max,
+        upload_days: args.upload_days,
+        file_days: args.file_days,
+        purge_days: args.purge_days,
         is_failover_lossless: args.data.failover == Failover::Lossless,
         ..Settings::default()
     };
@@ -323,8 +360,8 @@ fn stop_signals() -> Result<UnboundedReceiver<()>> {
     Ok(signals)
 }
 
-/// The settings of a command that writes.
-fn command_settings(data: &DataArgs) -> Settings {
+/// The settings of a command that answers no sessions.
+fn settings_of(data: &DataArgs) -> Settings {
     Settings {
         skew_ms: data.skew,
         retention_days: data.retention,
@@ -335,7 +372,7 @@ fn command_settings(data: &DataArgs) -> Settings {
 }
 
 fn import(args: &ImportArgs) -> Result<()> {
-    let engine = open(&args.data, command_settings(&args.data))?;
+    let engine = open(&args.data, settings_of(&args.data))?;
     let started = Instant::now();
     let mut shown = Instant::now();
     let target = Target { org: &args.org, class: &args.class };

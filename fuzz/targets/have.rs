@@ -1,0 +1,5 @@
+//! A question about the objects of files.
+
+#![no_main]
+
+escale_fuzz::target!(have);

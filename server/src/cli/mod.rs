@@ -1,0 +1,10 @@
+//! The command line.
+
+mod account;
+mod backup;
+mod files;
+mod run;
+mod schema;
+mod sweep;
+
+pub use run::{run, run_with};

@@ -1,0 +1,253 @@
+//! Uploads. A line in `purges` is there before the bytes, and goes in the transaction that brings the object's row. So
+//! bytes in the store have a row or a line at every moment.
+
+use std::collections::{BTreeSet, HashMap};
+
+use escale::codec::{FilesReply, FilesRequest};
+use escale::limits::FILES_MAX;
+use escale::{Code, Error, Result};
+
+use super::Filing;
+use super::objects::{CHUNK, Object, check_sha, fresh_object_name};
+use crate::engine::Caller;
+use crate::engine::begin::Begun;
+use crate::provider::{File, Purge, Uploads};
+
+/// How often an upload starts again because a sweep has claimed its name meanwhile: that takes a day.
+const STARTS_MAX: usize = 3;
+
+/// Milliseconds for which the bytes of an upload in progress are kept.
+const IN_PROGRESS_MS: u64 = 86_400_000;
+
+/// The outcome of an upload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// The object is there, and kept until that time in milliseconds since 1970.
+    Kept(u64),
+    /// The object lists chunks that are not there: these, or the first of them. Nothing was stored.
+    Missing(Vec<String>),
+}
+
+/// An upload in one transaction of its org.
+struct Uploading<'u, 'p> {
+    filing: Filing<'u>,
+    begun: Begun<'p>,
+    org: &'u str,
+    caller: &'u Caller,
+    now: u64,
+    /// Whether there is anything to commit.
+    is_changed: bool,
+}
+
+impl Filing<'_> {
+    /// Tells the objects that are there, and keeps them for some days. If rights are declared, these are the objects that
+    /// the caller has uploaded. Errors: `not_supported`, `forbidden`, and those of the database.
+    pub fn have(&self, org: &str, caller: &Caller, request: &FilesRequest) -> Result<FilesReply> {
+        self.store()?;
+        check_may_write(caller)?;
+        let mut up = self.uploading(org, caller)?;
+        let until = up.until();
+        let names: BTreeSet<&str> = request.have.iter().map(String::as_str).collect();
+        let found = up.begun.tx.files().those(org, &names.into_iter().collect::<Vec<_>>())?;
+        let mut there = Vec::new();
+        for sha in &request.have {
+            let Some(file) = found.get(sha) else { continue };
+            if self.decides_reads() && !up.begun.tx.files().has_uploaded(org, &caller.account, sha)? {
+                continue;
+            }
+            up.keep(sha, file)?;
+            there.push(sha.clone());
+        }
+        let epoch = up.begun.head.epoch.clone();
+        if up.is_changed {
+            self.commit(up.begun)?;
+        }
+        Ok(FilesReply { epoch, there, until })
+    }
+
+    /// Stores an object, unless it is there. Errors: `not_supported`, `forbidden`, `quota_exceeded`; `bad_value` for a list
+    /// whose chunks have other lengths; those of the database and of the store.
+    pub fn put_object(&self, org: &str, caller: &Caller, object: &Object) -> Result<Put> {
+        let store = self.store()?;
+        check_may_write(caller)?;
+        check_sha(&object.sha)?;
+        for _ in 0..STARTS_MAX {
+            let name = fresh_object_name(&object.sha)?;
+            let mut up = self.uploading(org, caller)?;
+            if let Some(put) = up.confirm(object)? {
+                return up.end(put);
+            }
+            if let Err(missing) = up.check_list(object)? {
+                return Ok(Put::Missing(missing));
+            }
+            up.check_room(object.uploads())?;
+            let purge = Purge { at: up.now + IN_PROGRESS_MS, is_claimed: false };
+            up.begun.tx.edit_files().put_purge(org, &name, &purge)?;
+            self.commit(up.begun)?;
+
+            store.put(org, &name, &self.seal_object(org, &object.sha, &object.bytes)?)?;
+
+            let mut up = self.uploading(org, caller)?;
+            if up.begun.tx.files().purge(org, &name)?.is_none_or(|purge| purge.is_claimed) {
+                // The sweep may remove the bytes at any moment, or has looked for them before they were there.
+                let purge = Purge { at: up.now, is_claimed: false };
+                up.begun.tx.edit_files().put_purge(org, &name, &purge)?;
+                self.commit(up.begun)?;
+                continue;
+            }
+            let put = match up.confirm(object)? {
+                Some(put) => Some(put),
+                None => up.add(object, &name)?,
+            };
+            if let Some(put) = put {
+                // Another upload has stored the object, or it cannot be stored: these bytes are of no use.
+                let purge = Purge { at: up.now, is_claimed: false };
+                up.begun.tx.edit_files().put_purge(org, &name, &purge)?;
+                up.is_changed = true;
+                return up.end(put);
+            }
+            up.begun.tx.edit_files().remove_purge(org, &name)?;
+            up.is_changed = true;
+            let until = up.until();
+            return up.end(Put::Kept(until));
+        }
+        Err(Error::new(Code::Contention, "an upload took longer than a day, three times"))
+    }
+
+    fn uploading<'u>(&'u self, org: &'u str, caller: &'u Caller) -> Result<Uploading<'u, 'u>> {
+        let begun = self.hold(org, self.settings.write_wait)?;
+        let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
+        Ok(Uploading { filing: Filing(self.0), begun, org, caller, now, is_changed: false })
+    }
+}
+
+impl Uploading<'_, '_> {
+    fn until(&self) -> u64 {
+        self.now + self.filing.settings.upload_ms()
+    }
+
+    /// Ends with an outcome. A refusal may commit, too: the sweep then knows of bytes without a use.
+    fn end(self, put: Put) -> Result<Put> {
+        if self.is_changed {
+            self.filing.commit(self.begun)?;
+        }
+        Ok(put)
+    }
+
+    /// Keeps an object longer, if nothing references it.
+    fn keep(&mut self, sha: &str, file: &File) -> Result<()> {
+        let until = file.until.map(|until| until.max(self.until()));
+        if until == file.until {
+            return Ok(());
+        }
+        self.is_changed = true;
+        self.begun.tx.edit_files().put_file(self.org, sha, &File { until, ..file.clone() })
+    }
+
+    /// The outcome if the object is there, which then counts as uploaded by the caller, too. An object that was stored as
+    /// plain bytes becomes a list if it is uploaded as one.
+    fn confirm(&mut self, object: &Object) -> Result<Option<Put>> {
+        let Object { sha, list, .. } = object;
+        let Some(mut file) = self.begun.tx.files().file(self.org, sha)? else { return Ok(None) };
+        let is_new_list = list.is_some() && file.list.is_none();
+        if is_new_list || (list.is_some() && self.filing.decides_reads()) {
+            let chunks = match self.check_list(object)? {
+                Err(missing) => return Ok(Some(Put::Missing(missing))),
+                Ok(chunks) => chunks,
+            };
+            if is_new_list {
+                self.connect(object, &chunks)?;
+                file.list = *list;
+                self.is_changed = true;
+                self.begun.tx.edit_files().put_file(self.org, sha, &file)?;
+            }
+        }
+        self.keep(sha, &file)?;
+        let account = &self.caller.account;
+        if !self.begun.tx.files().has_uploaded(self.org, account, sha)? {
+            self.is_changed = true;
+            self.begun.tx.edit_files().put_upload(self.org, account, sha)?;
+            self.check_room(Uploads::default())?;
+        }
+        Ok(Some(Put::Kept(self.until())))
+    }
+
+    /// Adds the row of an object whose bytes are in the store. Returns the outcome if it cannot be added.
+    fn add(&mut self, object: &Object, name: &str) -> Result<Option<Put>> {
+        let Object { sha, bytes, list } = object;
+        let chunks = match self.check_list(object)? {
+            Ok(chunks) => chunks,
+            Err(missing) => return Ok(Some(Put::Missing(missing))),
+        };
+        let (size, until) = (bytes.len() as u64, Some(self.until()));
+        let tx = self.begun.tx.edit_files();
+        tx.put_file(self.org, sha, &File { name: name.to_owned(), size, list: *list, until })?;
+        tx.put_upload(self.org, &self.caller.account, sha)?;
+        self.connect(object, &chunks)?;
+        self.check_room(Uploads::default())?;
+        Ok(None)
+    }
+
+    /// Records that the object references its chunks.
+    fn connect(&mut self, object: &Object, chunks: &HashMap<String, File>) -> Result<()> {
+        let names = object.chunks();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let tx = self.begun.tx.edit_files();
+        if !names.is_empty() {
+            tx.put_chunks(self.org, &object.sha, &names)?;
+        }
+        for (chunk, file) in chunks.iter().filter(|(_, file)| file.until.is_some()) {
+            tx.put_file(self.org, chunk, &File { until: None, ..file.clone() })?;
+        }
+        Ok(())
+    }
+
+    /// The chunks that the object lists, or those that are not there. Errors: `bad_value` for chunks of other lengths.
+    fn check_list(&self, object: &Object) -> Result<std::result::Result<HashMap<String, File>, Vec<String>>> {
+        let Some(size) = object.list else { return Ok(Ok(HashMap::new())) };
+        let names = object.chunks();
+        let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let distinct: Vec<&str> = distinct.into_iter().collect();
+        let tx = self.begun.tx.as_ref();
+        let found = tx.files().those(self.org, &distinct)?;
+        let mut missing = Vec::new();
+        for name in distinct {
+            // To name a chunk shows no right to read it.
+            let may = || self.filing.may_read_object(tx, (self.org, self.caller), name, self.now);
+            if !found.contains_key(name) || !may()? {
+                missing.push(name.to_owned());
+            }
+        }
+        if !missing.is_empty() {
+            missing.truncate(FILES_MAX);
+            return Ok(Err(missing));
+        }
+        for (place, name) in names.iter().enumerate() {
+            let expected = (size - place as u64 * CHUNK).min(CHUNK);
+            if found[name].size != expected {
+                let what = format!("chunk {place} of the list has not {expected} bytes");
+                return Err(Error::new(Code::BadValue, what));
+            }
+        }
+        Ok(Ok(found))
+    }
+
+    /// Refuses an upload if its account has too many with it that nothing references. Errors: `quota_exceeded`.
+    fn check_room(&self, more: Uploads) -> Result<()> {
+        let open = self.begun.tx.files().open_uploads(self.org, &self.caller.account)?;
+        let settings = &self.filing.settings;
+        let (objects, bytes) = (open.objects + more.objects, open.bytes + more.bytes);
+        if objects <= settings.uploads_max && bytes <= settings.upload_bytes_max {
+            return Ok(());
+        }
+        let what = "the account has too many uploads that no document references: write the documents first";
+        Err(Error::new(Code::QuotaExceeded, what))
+    }
+}
+
+fn check_may_write(caller: &Caller) -> Result<()> {
+    if caller.may_write {
+        return Ok(());
+    }
+    Err(Error::new(Code::Forbidden, "the token's role does not allow uploads"))
+}

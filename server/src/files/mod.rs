@@ -1,0 +1,34 @@
+//! The bytes of files: a narrow trait, its implementation in a folder, and one in memory for tests.
+//!
+//! A store puts, gets, deletes and lists; it decides nothing, and knows no hash. The engine never uses a name twice.
+//! [`conformance`] is the suite that every store must pass.
+
+pub mod conformance;
+mod folder;
+#[cfg(feature = "testing")]
+mod memory;
+
+pub use folder::FolderFiles;
+#[cfg(feature = "testing")]
+pub use memory::MemoryFiles;
+
+use escale::Result;
+
+/// A store of objects, shared by every instance of the server. An object has a name within its org: letters, digits and
+/// `- _ .`, three characters at least.
+pub trait Files: Send + Sync + 'static {
+    /// Stores an object, and replaces an earlier one. It is durable once this returns; before that, an object is there
+    /// whole or not at all. Errors: `storage_full`, `storage_failed`.
+    fn put(&self, org: &str, name: &str, bytes: &[u8]) -> Result<()>;
+
+    /// The object; none if there is none. Errors: `storage_failed`.
+    fn get(&self, org: &str, name: &str) -> Result<Option<Vec<u8>>>;
+
+    /// Removes an object for good, and the remains of a `put` that never returned. Without either, it does nothing.
+    /// Errors: `storage_failed`.
+    fn delete(&self, org: &str, name: &str) -> Result<()>;
+
+    /// The names of at most `limit` objects after that one, ascending by bytes. Those that are stored or removed meanwhile
+    /// may be among them. Errors: `storage_failed`.
+    fn list(&self, org: &str, after: &str, limit: usize) -> Result<Vec<String>>;
+}
