@@ -34,7 +34,7 @@ export const ROWS = [
     proofs: ["flips"],
   },
   {
-    promise: "A server written from docs/protocol.md, docs/schema.md and docs/rules.md alone serves real sessions: in random histories all of them end equal to it",
+    promise: "A server written from [the protocol](protocol.md), [the schema](schema.md) and [the rules](rules.md) alone serves real sessions: in random histories all of them end equal to it",
     tests: ["tests/e2e/server/second-server.test.mjs"],
     command: "make histories",
     proofs: ["histories"],

@@ -74,7 +74,7 @@ codes! {
     // Input of the application.
     /// An option of `open` is missing or cannot be used.
     BadOption "bad_option" A "Correct the option that the message names.";
-    /// The schema cannot be used.
+    /// The schema cannot be used. `defineSchema` checks keys and migrations, and `open` the rest.
     BadSchema "bad_schema" A "Correct the schema at the place that the message names.";
     /// A value of a document is of no supported type, too deep or too large.
     BadValue "bad_value" A "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys.";

@@ -29,15 +29,21 @@ export function codesOf(source) {
   return groups;
 }
 
+/** A text of the table on the page: documents that it names are links, and a bar begins no column. */
+export const textOf = (text) => text.replaceAll("|", "\\|").replace(/docs\/([\w/-]+\.md)/g, "[$&](./$1)");
+
 /** The page. */
 export function errorsPage(source) {
   const groups = codesOf(source);
-  const cell = (text) => text.replaceAll("|", "\\|");
   const lines = [
     "# Error codes",
     "",
     "Every failure of Escale is an `EscaleError`. Compare its `code`, never its message: codes are stable. `cure` says what",
     "to do. `retryable` is true for the kinds X, C and O: the same call can succeed later.",
+    "",
+    "Three words come often. A *def* is the name of something that a session can subscribe to: a class, a document or a",
+    "collection. `seq` is the number of an operation in its session. *K* is the account's key, which seals the store.",
+    "[The words](./rules.md#words) has all others, and [the rules](./rules.md) those with a number, such as R22.",
     "",
     "```js",
     'import { EscaleError, open } from "escale";',
@@ -55,9 +61,9 @@ export function errorsPage(source) {
     ...Object.entries(KINDS).map(([kind, meaning]) => `| ${kind} | ${meaning} | ${RETRYABLE.includes(kind) ? "yes" : "no"} |`),
   ];
   for (const { title, codes } of groups) {
-    lines.push("", `## ${title}`);
+    lines.push("", `## ${title.replace(/ \(docs\/.*\)$/, "")}`);
     for (const { name, kind, cure, when } of codes) {
-      lines.push("", `### ${name}`, "", `Kind ${kind}. ${cell(when)}`, "", `**Cure.** ${cell(cure)}`);
+      lines.push("", `### ${name}`, "", `Kind ${kind}. ${textOf(when)}`, "", `**Cure.** ${textOf(cure)}`);
     }
   }
   return `${lines.join("\n")}\n`;

@@ -37,7 +37,7 @@ show(await session.query("Package").where("size", ">=", 10_000_000).docs());
 // The ten largest, and again whenever these change. Indexes in memory answer it.
 session.query("Package").orderBy("size", "desc").limit(10).live((largest) => show(largest));
 
-// Writes: shown at once, saved on the device, then accepted by the server exactly once; the network can come later.
+// Writes: shown at once, saved on the device, then executed by the server at most once; the network can come later.
 const edit = session.patch("Package", ["0ad"], { summary: "A game of ancient warfare" });
 await edit.saved; // in the sealed journal: it survives a crash from here on
 edit.accepted.then(({ v }) => show(v), (error) => show(error.cure)); // nobody needs to wait for this

@@ -16,8 +16,7 @@ export const classes = {
       }
     },
     "indexes": {
-      "done": "bool",
-      "at": "int"
+      "done": "bool"
     },
     "properties": {
       "text": "string"

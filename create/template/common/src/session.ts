@@ -20,7 +20,7 @@ export function openSession(passphrase: string): Promise<AppSession> {
 
 // Each write is shown at once and saved on the device. It is sent when there is a network.
 export function add(session: AppSession, text: string): void {
-  session.put("Todo", { id: newId(), ...HOME, text, done: false, at: Date.now() });
+  session.put("Todo", { id: newId(), ...HOME, text, done: false });
 }
 
 export function toggle(session: AppSession, todo: Todo): void {
@@ -44,13 +44,12 @@ const PHASES: { [phase in StatusValue["phase"]]: string } = {
 /** The status as a sentence for the user. */
 export function describe({ phase, pending, error }: StatusValue): string {
   const waiting = pending > 0 ? `, ${pending} to send` : "";
-  // An org is unknown to the server until the first write makes it.
-  const trouble = error && error.code !== "unknown_org" && phase !== "offline" ? `. ${error.message}` : "";
+  const trouble = error && phase !== "offline" ? `. ${error.message}` : "";
   return `${PHASES[phase]}${waiting}${trouble}`;
 }
 
 /** The reason of a failure, and its cure. */
 export function explain(error: unknown): string {
-  const { message, cure } = error as { message?: string; cure?: string };
-  return [message ?? String(error), cure].filter(Boolean).join(" ");
+  const { message = String(error), cure } = error as { message?: string; cure?: string };
+  return cure ? `${message}. ${cure}` : message;
 }

@@ -33,8 +33,7 @@ export function Todos() {
       </ul>
       <Refused />
       <p role="status">{status && describe(status)}</p>
-      {/* An org is unknown to the server until the first write makes it. */}
-      {error && error.code !== "unknown_org" && <p role="alert">{explain(error)}</p>}
+      {error && <p role="alert">{explain(error)}</p>}
     </>
   );
 }

@@ -42,16 +42,21 @@ fn r86_the_ten_rules_of_the_guide_hold() {
         ("forbidden".into(), "ok".into())
     );
     let notes = collection("Note", "group", &["g"]);
-    assert_eq!((ada.rows(&notes), out.rows(&notes)), (Ok(vec![pk(&["g", "1"])]), withdrawn()));
+    let of_bob = ["g", "bob", "1"];
+    assert_eq!((ada.rows(&notes), out.rows(&notes)), (Ok(vec![pk(&of_bob)]), withdrawn()));
     // 5
-    assert_eq!(lea.patch("Note", &["g", "1"], doc(&[("text", "x")])), "ok");
-    assert_eq!(bob.patch("Note", &["g", "1"], doc(&[("only", "bob")])), "ok");
-    assert_eq!(lea.patch("Note", &["g", "1"], doc(&[("text", "y")])), "forbidden");
+    assert_eq!(lea.patch("Note", &of_bob, doc(&[("text", "x")])), "ok");
+    assert_eq!(bob.patch("Note", &of_bob, doc(&[("only", "bob")])), "ok");
+    assert_eq!(lea.patch("Note", &of_bob, doc(&[("text", "y")])), "forbidden");
     // 6
+    let of_lea = ["g", "lea", "1"];
+    assert_eq!(lea.put("Note", note("lea")), "ok");
     assert_eq!(
-        (ada.delete("Note", &["g", "1"]), lea.delete("Note", &["g", "1"])),
-        ("forbidden".into(), "ok".into())
+        (bob.patch("Note", &of_lea, doc(&[("author", "bob")])), bob.delete("Note", &of_lea)),
+        ("key_mismatch".into(), "forbidden".into())
     );
+    assert_eq!((ada.delete("Note", &of_bob), lea.delete("Note", &of_bob)), ("forbidden".into(), "ok".into()));
+    assert_eq!((bob.put("Note", note("bob")), bob.delete("Note", &of_bob)), ("ok".into(), "ok".into()));
     // 7
     let mut letter = doc(&[("id", "1")]);
     letter.insert("to".into(), texts(&["ada", "bob"]));
@@ -72,7 +77,12 @@ fn r86_the_ten_rules_of_the_guide_hold() {
     assert_eq!(bob.rows(&notes), withdrawn());
     // 9
     assert_eq!(root.put("Team", doc(&[("group", "g")])), "ok");
-    assert_eq!(lea.put("Task", doc(&[("group", "g"), ("id", "1")])), "ok");
+    let task = || doc(&[("group", "g"), ("id", "1")]);
+    assert_eq!((ada.put("Task", task()), lea.put("Task", task())), ("forbidden".into(), "ok".into()));
+    assert_eq!(
+        (ada.delete("Task", &["g", "1"]), out.delete("Task", &["g", "1"])),
+        ("forbidden".into(), "forbidden".into())
+    );
     let tasks = collection("Task", "in", &["g"]);
     assert_eq!((lea.rows(&tasks), bob.rows(&tasks)), (Ok(vec![pk(&["g", "1"])]), withdrawn()));
     // 10
