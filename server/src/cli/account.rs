@@ -27,7 +27,7 @@ impl From<SignUpPolicy> for SignUp {
     }
 }
 
-/// What to do.
+/// The action.
 #[derive(Subcommand)]
 pub(crate) enum AccountAction {
     /// Prints the id of a new invitation, for one sign-up within 14 days.

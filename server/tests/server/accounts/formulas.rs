@@ -1,4 +1,4 @@
-//! The formulas, by vectors that Node computes too (tests/packaging/accounts/formulas.test.mjs).
+//! The formulas, by vectors that Node computes too (tests/js/accounts/formulas.test.mjs).
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

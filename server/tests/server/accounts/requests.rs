@@ -1,4 +1,4 @@
-//! Each request, and what it refuses.
+//! Each request, and its refusals.
 
 use escale::Code;
 use escale::model::Value;
@@ -49,6 +49,37 @@ fn r74_a_recorded_sign_in_cannot_be_replayed_and_a_challenge_ends_after_a_minute
     let foreign = desk.challenge("bob", "passphrase").0;
     let request = desk.proven_with("sign-in", "ada", &one, other, foreign);
     assert_eq!(code(desk.ask(&Value::Map(request), None)), Code::Contention);
+}
+
+#[test]
+fn r73_the_database_holds_nothing_that_opens_an_account() {
+    let world = world();
+    let desk = Desk::new(&world.engine);
+    let (one, safe) = (Secret::passphrase("one"), Secret::code("c"));
+    desk.sign_up("ada", 1, &[&one, &safe], None).unwrap();
+    let (token, _) = desk.sign_in("ada", &one, None).unwrap();
+    let files = std::fs::read_dir(world.folder.path()).unwrap();
+    let stored: Vec<u8> = files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
+    let holds = |needle: &[u8]| stored.windows(needle.len()).any(|window| window == needle);
+    for secret in [&one, &safe] {
+        assert!(holds(&secret.stored()) && holds(&secret.wrapped()), "the scan finds what is there");
+        for key in [secret.x, derive(&secret.x, "sign-in"), derive(&secret.x, "server-wrap")] {
+            assert!(!holds(&key));
+        }
+    }
+    assert!(!holds(token.as_bytes()), "of a token, the digest is enough");
+}
+
+#[test]
+fn r75_every_device_gets_the_key_of_the_account_by_each_secret() {
+    let world = world();
+    let desk = Desk::new(&world.engine);
+    let secrets = [Secret::passphrase("one"), Secret::code("c"), Secret::passkey("k")];
+    desk.sign_up("ada", 1, &secrets.iter().collect::<Vec<_>>(), None).unwrap();
+    for secret in secrets.iter().chain(&secrets) {
+        // The helper compares the wrapped key, and checks the signature over it and the public key.
+        desk.sign_in("ada", secret, None).unwrap();
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 
-import { ROOT } from "../project.mjs";
+import { ROOT } from "../../packaging/project.mjs";
 
 const { accounts, x25519 } = JSON.parse(await readFile(`${ROOT}/tests/vectors/accounts.json`, "utf8"));
 const dist = `${ROOT}/js/dist/accounts`;

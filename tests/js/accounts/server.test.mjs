@@ -56,7 +56,7 @@ function newPlace() {
 
 const isOfAccount = (url) => String(url).endsWith("/account");
 
-/** What the network does with the requests of the endpoint `account`: the n-th is lost, or its answer is. */
+/** Cuts the network for the endpoint `account`: the n-th request is lost, or its answer, and so are all later ones. */
 function cut(at, how) {
   let count = 0;
   globalThis.fetch = async (url, init) => {
