@@ -6,7 +6,7 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 20] = [
+const ROOTS: [&str; 21] = [
     "js/src/bundled.ts",
     "js/src/edge.ts",
     "js/src/escale.wasm.d.ts",
@@ -27,6 +27,7 @@ const ROOTS: [&str; 20] = [
     "js/src/testing.ts",
     "js/src/cli.ts",
     "www/src/main.ts",
+    "www/src/accounts/main.ts",
 ];
 
 /// An example is a program of its own: a test that calls its operation includes it by its path.

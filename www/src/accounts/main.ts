@@ -1,0 +1,43 @@
+/** The page "Accounts": one screen at a time, and at most one open session. */
+
+import { fill } from "../dom";
+import { ACCOUNTS_PORT, serverAddress } from "../server-address";
+import { keepShell } from "../shell";
+import { clearToast } from "../ui/toast";
+import { EntryScreen, type EntryScreenOptions } from "./entry-screen";
+import { HomeScreen, type Ending } from "./home-screen";
+import { problemOfCode } from "./problems";
+import { deviceName, eraseAccount, loadCore, openAccount, type Draft } from "./session";
+
+/** The worker that keeps both pages, as this page names it. */
+const WORKER = "../escale-offline.js";
+
+const draft: Draft = { login: "", server: serverAddress(location, ACCOUNTS_PORT), device: deviceName(navigator.userAgent) };
+
+const root = document.querySelector("#app");
+showEntry({ form: "sign-in" });
+
+function showEntry(shown: Pick<EntryScreenOptions, "form" | "notice" | "problem">): void {
+  delete document.documentElement.dataset.phase;
+  clearToast();
+  if (root) fill(root, new EntryScreen({ ...shown, draft, enter }).element);
+  loadCore();
+}
+
+async function enter(passphrase: string, mode: "synced" | "avion" = "synced"): Promise<void> {
+  const session = await openAccount(draft, passphrase, mode);
+  const { login } = draft;
+  const screen = new HomeScreen({ session, login, ended, erase: () => eraseAccount(login) });
+  if (root) fill(root, screen.element);
+  screen.start();
+  keepShell(WORKER);
+}
+
+function ended(how: Ending): void {
+  if (how === "revoked" || how === "closed") {
+    const problem = problemOfCode(how === "revoked" ? "device_revoked" : "account_closed");
+    return showEntry({ form: "sign-in", problem });
+  }
+  const where = how === "locked" ? "Locked" : "Locked in another tab";
+  showEntry({ form: "sign-in", notice: `${where}: the key is deleted from memory, and the data on this device stays encrypted.` });
+}
