@@ -1,7 +1,7 @@
 /** The panel of the account: who it is, its devices, the ways to open it, and its end. */
 
 import { accounts, type WrapInfo } from "escale/accounts";
-import { fill, h, show } from "../dom";
+import { fill, h } from "../dom";
 import { date } from "../format";
 import { icon } from "../icons";
 import { toast } from "../ui/toast";
@@ -12,12 +12,19 @@ import { problemOf } from "./problems";
 import { codeDialog } from "./recovery-code";
 import type { Session } from "./session";
 
+/** How a tab knows the server: it talks to it itself, it follows another tab that does, or nobody reaches it. */
+export type Contact = "leads" | "follows" | "away";
+
+const ORDER: readonly WrapInfo["by"][] = ["passphrase", "passkey", "code"];
+
 /** The needs of the panel from the screen. */
 export interface AccountPanelOptions {
   session: Session;
   login: string;
   /** Whether the session talks to a server at all. */
   isOpen: boolean;
+  /** The server no longer takes this tab's passphrase: the screen asks for the new one. */
+  lockedOut(): void;
   /** The account was closed here. With `erase` the data of this device goes too. */
   closed(erase: boolean): Promise<void>;
 }
@@ -43,14 +50,31 @@ export class AccountPanel {
             block("Devices", this.devices),
             block("Ways to open it", this.ways, this.actions()),
             block(
-              "The end",
+              "Close it for ever",
               h("p", { class: "hint" }, "A closed account cannot be opened again, and its login stays taken."),
               action("trash", "Close the account...", "close-account", () => void this.close(), true),
             ),
           ]
         : null,
     );
-    fill(this.devices, h("p", { class: "hint" }, "Asking the server..."));
+    this.meet("away");
+  }
+
+  /**
+   * The tab knows the server in another way. A tab that follows asks only if the visitor does: it signs in by itself, and
+   * that ends the token of the tab that leads.
+   */
+  meet(contact: Contact): void {
+    this.problem.clear();
+    fill(this.ways);
+    const text = contact === "away" ? "The list comes from the server, once it is reached." : "Asking the server...";
+    const hint = contact === "follows" ? "Another tab of this page talks to the server." : text;
+    fill(
+      this.devices,
+      h("p", { class: "hint", testid: "devices-hint" }, hint),
+      contact === "follows" ? action("sync", "Ask for the list", "devices-ask", () => void this.refresh()) : null,
+    );
+    if (contact === "leads") void this.refresh();
   }
 
   /** Asks the server for the devices and the ways in. */
@@ -59,7 +83,9 @@ export class AccountPanel {
     this.isRefreshing = true;
     const { session } = this.options;
     try {
-      const [devices, ways] = await Promise.all([accounts.devices(session), accounts.wraps(session)]);
+      // One after the other: two requests without a token would sign in twice.
+      const devices = await accounts.devices(session);
+      const ways = await accounts.wraps(session);
       this.problem.clear();
       drawDevices(this.devices, devices, (device, button) => void this.signOut(device, button));
       this.drawWays(ways);
@@ -106,7 +132,7 @@ export class AccountPanel {
       h(
         "ul",
         { class: "ways", testid: "ways" },
-        ways.map(({ by, at }) => h("li", { testid: `way-${by}` }, icon(by === "code" ? "restore" : "key"), h("span", {}, `${words[by]} ${date(at)}`))),
+        [...ways].sort((a, b) => ORDER.indexOf(a.by) - ORDER.indexOf(b.by)).map(({ by, at }) => h("li", { testid: `way-${by}` }, icon(by === "code" ? "restore" : "key"), h("span", {}, `${words[by]} ${date(at)}`))),
       ),
       ways.some(({ by }) => by === "code")
         ? null
@@ -189,13 +215,9 @@ export class AccountPanel {
 
   private fail(error: unknown): void {
     const problem = problemOf(error, "inside");
-    if (problem.code === "offline") {
-      // The status says that the server is away, and the panel asks again once it is back.
-      fill(this.devices, h("p", { class: "hint", testid: "devices-offline" }, "The list comes from the server, which cannot be reached now."));
-      fill(this.ways);
-      return show(this.problem.element, false);
-    }
-    this.problem.show(problem);
+    if (problem.code === "offline") this.meet("away");
+    else if (problem.code === "wrong_passphrase") this.options.lockedOut();
+    else this.problem.show(problem);
   }
 }
 

@@ -46,12 +46,21 @@ export class Banners {
 
   /** Shows the errors of a status. */
   update({ error }: StatusValue): void {
-    const asks = error?.code === "passphrase_changed" && error !== this.answered;
-    const wasShown = !this.unlock.hidden;
-    show(this.unlock, asks);
-    if (asks && !wasShown) this.secret.input.focus({ preventScroll: true });
+    if (error?.code === "passphrase_changed" && error !== this.answered) this.ask();
     if (!error || SAID.has(error.code)) this.problem.clear();
     else this.problem.show({ ...problemOf(error, "inside"), remedies: [] });
+  }
+
+  /** Asks for the new passphrase. */
+  ask(): void {
+    const wasShown = this.isLockedOut;
+    show(this.unlock, true);
+    if (!wasShown) this.secret.input.focus({ preventScroll: true });
+  }
+
+  /** Whether the session waits for the account's new passphrase. */
+  get isLockedOut(): boolean {
+    return !this.unlock.hidden;
   }
 
   /** Shows the changes that the server refused for good. */

@@ -51,7 +51,7 @@ export abstract class EntryForm {
     private readonly texts: FormTexts,
   ) {
     const { draft, notice } = options;
-    this.login = textField({ id: "login", label: "Login", value: draft.login, autocomplete: "username", placeholder: "ada" });
+    this.login = textField({ id: "login", label: "Login", value: draft.login, autocomplete: "username" });
     this.server = textField({ id: "server", label: "Server", value: draft.server }, "url");
     this.device = textField({
       id: "device",

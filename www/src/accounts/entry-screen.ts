@@ -3,7 +3,7 @@
 import { fill, h } from "../dom";
 import { icon, logo, type IconName } from "../icons";
 import { queryOfOther } from "../server-address";
-import type { FormName, FormOptions } from "./entry-form";
+import type { EntryForm, FormName, FormOptions } from "./entry-form";
 import { makeForm } from "./forms";
 import { problemOf, type Problem } from "./problems";
 import { codeForm } from "./recovery-code";
@@ -24,6 +24,7 @@ const TABS: readonly { form: FormName; label: string }[] = [
 export class EntryScreen {
   readonly element: HTMLElement;
   private readonly main = h("main", { class: "open-main" });
+  private form: EntryForm | undefined;
   /** Whether the form has given way to the recovery code. */
   private isCodeShown = false;
 
@@ -32,11 +33,16 @@ export class EntryScreen {
     this.show(options.form, options.notice, options.problem);
   }
 
+  /** Puts the cursor into the first empty field. */
+  focus(): void {
+    this.form?.focus();
+  }
+
   private show(name: FormName, notice?: string, problem?: Problem): void {
     const { draft } = this.options;
     this.isCodeShown = false;
     const enter: FormOptions["enter"] = (passphrase, mode) => this.enter(passphrase, mode);
-    const form = makeForm(name, { draft, enter, notice, problem, go: (other) => this.show(other) }, (code) => this.showCode(code));
+    const form = (this.form = makeForm(name, { draft, enter, notice, problem, go: (other) => this.show(other) }, (code) => this.showCode(code)));
     // A recovery belongs to signing in.
     const current = name === "sign-up" ? "sign-up" : "sign-in";
     const tabs = TABS.map(({ form: tab, label }) =>
@@ -83,8 +89,8 @@ function hero(): HTMLElement {
       h(
         "p",
         {},
-        "Sign up, and your key is made on this device. The server checks that you know the passphrase, and never sees it. ",
-        "The board reaches every member of the org; your own list reaches you alone. Both open with no network.",
+        "Your key is made on this device, and the server never sees your passphrase. ",
+        "The board reaches every member, and your own list reaches you alone. Both open with no network.",
       ),
       h("p", { class: "hero-link" }, h("a", { href: `../${queryOfOther(location, -1)}`, testid: "packages-link" }, "The other demonstration: 20,000 packages")),
     ),

@@ -17,8 +17,8 @@ class SignInForm extends EntryForm {
   constructor(options: FormOptions) {
     super(options, {
       where: "sign-in",
-      title: "Sign in",
-      lead: "A device that knows your account opens it with no network, too.",
+      title: "Open your account",
+      lead: "A device that knows it opens it with no network, too.",
       submit: "Sign in",
       busy: "Signing in",
       working: "Deriving the key from your passphrase, on this device only.",
@@ -59,7 +59,7 @@ class SignUpForm extends EntryForm {
   ) {
     super(options, {
       where: "sign-up",
-      title: "Sign up",
+      title: "Make an account",
       lead: "Choose a login and a passphrase. You then get a recovery code, once.",
       submit: "Make the account",
       busy: "Making the account",

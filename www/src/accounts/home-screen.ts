@@ -3,7 +3,7 @@
 import { newId } from "escale";
 import { h } from "../dom";
 import { icon, logo, type IconName } from "../icons";
-import { AccountPanel } from "./account-panel";
+import { AccountPanel, type Contact } from "./account-panel";
 import { Banners } from "./banners";
 import { NoteList } from "./note-list";
 import type { BoardNote, PrivateNote } from "./schema";
@@ -40,7 +40,8 @@ export class HomeScreen {
   private readonly status = new StatusLine();
   private readonly tabs = new Map<Part, HTMLButtonElement>();
   private readonly stops: (() => void)[] = [];
-  private phase: StatusValue["phase"] | undefined;
+  /** How this tab knows the server. */
+  private knows: Contact = "away";
   /** How the session ends: the server's word, once it has come. */
   private ending: Ending = "elsewhere";
   private isOver = false;
@@ -50,7 +51,7 @@ export class HomeScreen {
     const isOpen = session.status.mode !== "avion";
     this.board = this.makeBoard(isOpen);
     this.own = this.makeOwn(isOpen);
-    this.panel = new AccountPanel({ session, login, isOpen, closed: (erase) => this.closed(erase) });
+    this.panel = new AccountPanel({ session, login, isOpen, closed: (erase) => this.closed(erase), lockedOut: () => this.banners.ask() });
     this.banners = new Banners(session);
     this.element = h(
       "div",
@@ -76,17 +77,18 @@ export class HomeScreen {
   }
 
   private update(status: StatusValue): void {
-    const { phase, error } = status;
+    const { phase, error, leads } = status;
     if (error?.code === "device_revoked") this.ending = "revoked";
     if (error?.code === "account_closed") this.ending = "closed";
     if (phase === "closed") return this.end(this.ending);
-    this.status.update(status);
     this.banners.update(status);
+    this.status.update(status, this.banners.isLockedOut);
     const isAway = phase !== "live" && phase !== "loading";
     this.board.changed(isAway);
     this.own.changed(isAway);
-    if (phase !== this.phase && (phase === "live" || this.phase === undefined)) void this.panel.refresh();
-    this.phase = phase;
+    const knows = phase === "live" ? (leads ? "leads" : "follows") : phase === "loading" ? this.knows : "away";
+    if (knows !== this.knows) this.panel.meet(knows);
+    this.knows = knows;
   }
 
   private makeBoard(isOpen: boolean): NoteList<BoardNote> {
@@ -178,6 +180,7 @@ export class HomeScreen {
     if (this.isOver) return;
     this.isOver = true;
     for (const stop of this.stops) stop();
+    this.status.stop();
     for (const dialog of document.querySelectorAll("dialog")) dialog.close("");
     this.options.ended(how);
   }

@@ -20,7 +20,10 @@ showEntry({ form: "sign-in" });
 function showEntry(shown: Pick<EntryScreenOptions, "form" | "notice" | "problem">): void {
   delete document.documentElement.dataset.phase;
   clearToast();
-  if (root) fill(root, new EntryScreen({ ...shown, draft, enter }).element);
+  const screen = new EntryScreen({ ...shown, draft, enter });
+  if (root) fill(root, screen.element);
+  // Not at the first look: a phone would cover half of the page by its keyboard.
+  if (draft.login !== "") screen.focus();
   loadCore();
 }
 

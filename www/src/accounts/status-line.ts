@@ -16,10 +16,16 @@ const PHASES: Readonly<Record<StatusValue["phase"], Words>> = {
   loading: { word: "Loading", sentence: "Fetching the notes.", icon: "loading" },
   live: { word: "Online", sentence: "Notes of others appear here as they are written.", icon: "live" },
   offline: { word: "Offline", sentence: "The server does not answer. You can read and write: it is sent later.", icon: "offline" },
-  paused: { word: "Paused", sentence: "The server lets this device in again once you have signed in.", icon: "paused" },
+  paused: { word: "Connecting", sentence: "Signing in at the server. You can read and write meanwhile.", icon: "opening" },
   avion: { word: "Reading only", sentence: "The data of this device, as it was last stored here.", icon: "avion" },
   closed: { word: "Closed", sentence: "The session is closed.", icon: "closed" },
 };
+
+/** The passphrase was changed elsewhere, and the session waits for the new one. */
+const PAUSED: Words = { word: "Paused", sentence: "Type the new passphrase above to go on.", icon: "paused" };
+
+/** A sign-in that takes longer has not reached the server. */
+const CONNECTING_MS = 1_500;
 
 /** The line. */
 export class StatusLine {
@@ -28,6 +34,7 @@ export class StatusLine {
   private readonly sentence = h("span", { class: "status-sentence" });
   private readonly pending = h("span", { class: "status-item", testid: "pending", hidden: true });
   private readonly storage = h("span", { class: "status-item" });
+  private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
     fill(this.storage, icon("device"), "Sealed on this device");
@@ -39,14 +46,30 @@ export class StatusLine {
     );
   }
 
-  /** Shows a status. */
-  update({ phase, pending, storage }: StatusValue): void {
-    const { word, sentence, icon: name } = PHASES[phase];
+  /** Shows a status. `isLockedOut`: the session waits for the account's new passphrase. */
+  update({ phase, pending, storage }: StatusValue, isLockedOut: boolean): void {
+    clearTimeout(this.timer);
+    const isConnecting = (phase === "opening" || phase === "paused") && !isLockedOut;
+    if (!isConnecting) this.say(phase, isLockedOut ? PAUSED : PHASES[phase]);
+    else if (this.phase.textContent !== PHASES.offline.word) {
+      // A session without a token is in these phases, whether the server answers or not.
+      this.say(phase, PHASES[phase]);
+      this.timer = setTimeout(() => this.say("offline", PHASES.offline), CONNECTING_MS);
+    }
+    show(this.pending, pending > 0);
+    fill(this.pending, icon("pending"), `${plural(pending, "change")} waiting`);
+    this.storage.dataset.storage = storage;
+    show(this.storage, storage === "ok");
+  }
+
+  /** Stops the timer. */
+  stop(): void {
+    clearTimeout(this.timer);
+  }
+
+  private say(phase: string, { word, sentence, icon: name }: Words): void {
     document.documentElement.dataset.phase = phase;
     if (this.phase.textContent !== word) fill(this.phase, icon(name), word);
     setText(this.sentence, sentence);
-    show(this.pending, pending > 0);
-    fill(this.pending, icon("pending"), `${plural(pending, "change")} waiting`);
-    show(this.storage, storage === "ok");
   }
 }
