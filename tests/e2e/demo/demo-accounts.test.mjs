@@ -106,6 +106,19 @@ class Member extends Visitor {
     await this.look(`the refusal ${code}`);
   }
 
+  /** Subscribes to the notes of another account, as a script could. Returns the code of the server's refusal. */
+  asksFor(owner) {
+    return this.page.evaluate(
+      (account) =>
+        new Promise((resolve) => {
+          const { session } = window;
+          session.live("PrivateNote", { owner: account }, () => {});
+          session.status.subscribe(({ faults }) => Object.values(faults).forEach(({ code }) => resolve(code)));
+        }),
+      owner,
+    );
+  }
+
   /** Waits until the panel lists that many devices. */
   async devices(count) {
     await this.part("account");
@@ -143,6 +156,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await bob.part("own");
     await bob.on("own-empty").filter({ hasText: "Nothing yet" }).waitFor();
     assert.equal(await bob.note("A present for Bob").count(), 0);
+    assert.equal(await bob.asksFor(await ada.on("account-id").textContent()), "withdrawn");
 
     // Its author alone deletes a note.
     await bob.writes("board", "I bring the bread");

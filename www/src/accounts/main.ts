@@ -19,6 +19,7 @@ showEntry({ form: "sign-in" });
 
 function showEntry(shown: Pick<EntryScreenOptions, "form" | "notice" | "problem">): void {
   delete document.documentElement.dataset.phase;
+  Reflect.deleteProperty(window, "session");
   clearToast();
   const screen = new EntryScreen({ ...shown, draft, enter });
   if (root) fill(root, screen.element);
@@ -33,6 +34,8 @@ async function enter(passphrase: string, mode: "synced" | "avion" = "synced"): P
   const screen = new HomeScreen({ session, login, ended, erase: () => eraseAccount(login) });
   if (root) fill(root, screen.element);
   screen.start();
+  // For experiments in the console, as on the first page.
+  Object.assign(window, { session });
   keepShell(WORKER);
 }
 
