@@ -1,5 +1,5 @@
-// The demonstration of accounts, as two members use it: a shared board and notes of their own, devices that are signed
-// out, passphrases that change, a recovery by the code, refusals, and openings with no network.
+// The demonstration of accounts, as two members use it. They share a board, and keep notes of their own. Devices are
+// signed out, passphrases change and are forgotten, and everything opens with no network.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";

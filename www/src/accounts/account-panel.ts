@@ -127,12 +127,13 @@ export class AccountPanel {
 
   private drawWays(ways: readonly WrapInfo[]): void {
     const words = { passphrase: "Passphrase, set", code: "Recovery code, made", passkey: "Passkey, added" };
+    const inOrder = [...ways].sort((a, b) => ORDER.indexOf(a.by) - ORDER.indexOf(b.by));
     fill(
       this.ways,
       h(
         "ul",
         { class: "ways", testid: "ways" },
-        [...ways].sort((a, b) => ORDER.indexOf(a.by) - ORDER.indexOf(b.by)).map(({ by, at }) => h("li", { testid: `way-${by}` }, icon(by === "code" ? "restore" : "key"), h("span", {}, `${words[by]} ${date(at)}`))),
+        inOrder.map(({ by, at }) => h("li", { testid: `way-${by}` }, icon(by === "code" ? "restore" : "key"), h("span", {}, `${words[by]} ${date(at)}`))),
       ),
       ways.some(({ by }) => by === "code")
         ? null
