@@ -128,8 +128,8 @@ class Member extends Visitor {
 }
 
 /** A server with accounts, its page, and the page's address. */
-async function setUp(t) {
-  const server = await makeServer(t, { schema: SCHEMA, options: ["--sign-up", "open"] });
+async function setUp(t, who = "open") {
+  const server = await makeServer(t, { schema: SCHEMA, options: ["--sign-up", who] });
   await server.start();
   const site = await serveDemonstration(t);
   return { server, site, address: `${site.origin}/accounts/?server=${encodeURIComponent(server.url)}` };
@@ -307,6 +307,43 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     assert.deepEqual([ada.errors, bob.errors], [[], []]);
   });
 }
+
+test("an account that is closed leaves nothing on the device if its owner says so", LIMIT, async (t) => {
+  const { address } = await setUp(t);
+  const ada = await Member.at(t, address);
+  await ada.signUp(ADA);
+  await ada.writes("own", "Nobody needs this any more");
+  await ada.reads("Nobody needs this any more", "accepted");
+  await ada.on("close-account").click();
+  await ada.page.getByLabel("Also delete the data on this device").check();
+  await ada.answers({ "Your passphrase": ADA.passphrase });
+  await ada.on("notice").filter({ hasText: "its data is deleted from this device" }).waitFor();
+  const names = await ada.page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name));
+  assert.deepEqual(names.filter((name) => !name.endsWith("-mark")), []);
+  await ada.signIn(ADA);
+  await ada.refused("account_closed", "its login stays taken");
+  assert.deepEqual(ada.errors, []);
+});
+
+test("an org by invitation asks for one, and takes it once", LIMIT, async (t) => {
+  const { server, address } = await setUp(t, "invited");
+  const ada = await Member.at(t, address);
+  await ada.on("tab-sign-up").click();
+  await ada.fill({ Login: ADA.login, Passphrase: ADA.passphrase });
+  await ada.refused("invitation_needed", "Ask its administrator");
+  const invitation = await server.command("account", "--schema", SCHEMA, "--org", "harbour", "invite");
+  await ada.fill({ "Invitation, if the org requires one": invitation });
+  await ada.keepsCode();
+  await ada.online();
+  const bob = await Member.at(t, address);
+  await bob.on("tab-sign-up").click();
+  await bob.page.getByText("Server and device").click();
+  await bob.fill({ Login: BOB.login, Passphrase: BOB.passphrase });
+  await bob.refused("invitation_needed", "Ask its administrator");
+  await bob.fill({ "Invitation, if the org requires one": invitation });
+  await bob.refused("invitation_unknown", "It was used");
+  assert.deepEqual([ada.errors, bob.errors], [[], []]);
+});
 
 test("a plain link leads from the first page to the accounts and back, each with its server", LIMIT, async (t) => {
   const site = await serveDemonstration(t);

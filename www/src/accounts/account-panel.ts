@@ -25,8 +25,8 @@ export interface AccountPanelOptions {
   isOpen: boolean;
   /** The server no longer takes this tab's passphrase: the screen asks for the new one. */
   lockedOut(): void;
-  /** The account was closed here. With `erase` the data of this device goes too. */
-  closed(erase: boolean): Promise<void>;
+  /** Closes the account. With `erase` the data of this device goes too. */
+  close(passphrase: string, erase: boolean): Promise<void>;
 }
 
 /** The panel. */
@@ -196,7 +196,7 @@ export class AccountPanel {
   }
 
   private async close(): Promise<void> {
-    const { session, login } = this.options;
+    const { login } = this.options;
     const secret = passphraseField("close-passphrase");
     const erase = tickField("close-erase", "Also delete the data on this device");
     await askDialog({
@@ -207,10 +207,7 @@ export class AccountPanel {
       submit: "Close the account",
       isDanger: true,
       mistake: () => missing(secret, "Type your passphrase."),
-      run: async () => {
-        await accounts.close(session, secret.input.value);
-        await this.options.closed(erase.input.checked);
-      },
+      run: () => this.options.close(secret.input.value, erase.input.checked),
     });
   }
 

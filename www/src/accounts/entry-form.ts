@@ -44,6 +44,7 @@ export abstract class EntryForm {
   private readonly notice: HTMLElement;
   private readonly button: HTMLButtonElement;
   private readonly working: HTMLElement;
+  private readonly advanced = h("details", { class: "advanced" });
   private isBusy = false;
 
   constructor(
@@ -84,6 +85,11 @@ export abstract class EntryForm {
   protected build(fields: readonly Node[], links: readonly Node[], advanced: readonly Field[] = []): void {
     const { title, lead } = this.texts;
     fill(
+      this.advanced,
+      h("summary", {}, icon("down"), "Server and device"),
+      h("div", { class: "advanced-fields" }, [this.server, this.device, ...advanced].map(({ element }) => element)),
+    );
+    fill(
       this.element,
       h("h2", {}, title),
       h("p", { class: "form-lead" }, lead),
@@ -91,12 +97,7 @@ export abstract class EntryForm {
       this.problem.element,
       this.login.element,
       fields,
-      h(
-        "details",
-        { class: "advanced" },
-        h("summary", {}, icon("down"), "Server and device"),
-        h("div", { class: "advanced-fields" }, [this.server, this.device, ...advanced].map(({ element }) => element)),
-      ),
+      this.advanced,
       this.button,
       this.working,
       h("p", { class: "form-links" }, links),
@@ -128,7 +129,10 @@ export abstract class EntryForm {
       await send();
     } catch (error) {
       this.setBusy(false);
-      this.problem.show(problemOf(error, this.texts.where));
+      const problem = problemOf(error, this.texts.where);
+      // The field for it is among the rarer ones.
+      if (problem.code.startsWith("invitation_")) this.advanced.open = true;
+      this.problem.show(problem);
     }
   }
 

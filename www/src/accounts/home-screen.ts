@@ -1,6 +1,7 @@
 /** The screen of an open account: the board, the owner's list, and the account; a phone shows one of them at a time. */
 
 import { newId } from "escale";
+import { accounts } from "escale/accounts";
 import { h } from "../dom";
 import { icon, logo, type IconName } from "../icons";
 import { AccountPanel, type Contact } from "./account-panel";
@@ -11,7 +12,7 @@ import type { Session, StatusValue } from "./session";
 import { StatusLine } from "./status-line";
 
 /** The way in which the session ended. */
-export type Ending = "locked" | "elsewhere" | "revoked" | "closed";
+export type Ending = "locked" | "elsewhere" | "revoked" | "closed" | "erased";
 
 /** The needs of the screen from the page. */
 export interface HomeScreenOptions {
@@ -44,6 +45,8 @@ export class HomeScreen {
   private knows: Contact = "away";
   /** How the session ends: the server's word, once it has come. */
   private ending: Ending = "elsewhere";
+  /** Whether the account is being closed here: the session then locks by itself, before the rest is done. */
+  private isClosing = false;
   private isOver = false;
 
   constructor(private readonly options: HomeScreenOptions) {
@@ -51,7 +54,7 @@ export class HomeScreen {
     const isOpen = session.status.mode !== "avion";
     this.board = this.makeBoard(isOpen);
     this.own = this.makeOwn(isOpen);
-    this.panel = new AccountPanel({ session, login, isOpen, closed: (erase) => this.closed(erase), lockedOut: () => this.banners.ask() });
+    this.panel = new AccountPanel({ session, login, isOpen, close: (passphrase, erase) => this.close(passphrase, erase), lockedOut: () => this.banners.ask() });
     this.banners = new Banners(session);
     this.element = h(
       "div",
@@ -80,7 +83,7 @@ export class HomeScreen {
     const { phase, error, leads } = status;
     if (error?.code === "device_revoked") this.ending = "revoked";
     if (error?.code === "account_closed") this.ending = "closed";
-    if (phase === "closed") return this.end(this.ending);
+    if (phase === "closed") return this.isClosing ? undefined : this.end(this.ending);
     this.banners.update(status);
     this.status.update(status, this.banners.isLockedOut);
     const isAway = phase !== "live" && phase !== "loading";
@@ -167,13 +170,18 @@ export class HomeScreen {
     this.end("locked");
   }
 
-  private async closed(erase: boolean): Promise<void> {
-    this.ending = "closed";
-    if (erase) {
-      await this.options.session.close();
-      await this.options.erase();
-    } else await this.options.session.lock();
-    this.end("closed");
+  private async close(passphrase: string, erase: boolean): Promise<void> {
+    const { session } = this.options;
+    this.isClosing = true;
+    try {
+      await accounts.close(session, passphrase);
+      await session.lock();
+      if (erase) await this.options.erase();
+      this.end(erase ? "erased" : "closed");
+    } finally {
+      this.isClosing = false;
+      if (session.status.phase === "closed") this.end(this.ending);
+    }
   }
 
   private end(how: Ending): void {

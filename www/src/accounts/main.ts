@@ -44,6 +44,7 @@ function ended(how: Ending): void {
     const problem = problemOfCode(how === "revoked" ? "device_revoked" : "account_closed");
     return showEntry({ form: "sign-in", problem });
   }
+  if (how === "erased") return showEntry({ form: "sign-in", notice: "The account is closed, and its data is deleted from this device." });
   const where = how === "locked" ? "Locked" : "Locked in another tab";
   showEntry({ form: "sign-in", notice: `${where}: the key is deleted from memory, and the data on this device stays encrypted.` });
 }

@@ -134,7 +134,11 @@ class OpenForm {
         { class: "fine" },
         "The passphrase never leaves this page. Developers: once open, the console has ",
         h("code", {}, "window.session"),
-        ". ",
+        ".",
+      ),
+      h(
+        "p",
+        { class: "fine" },
         h("a", { class: "plain-link", href: `./accounts/${queryOfOther(location, 1)}`, testid: "accounts-link" }, "The demonstration of accounts"),
       ),
     );
