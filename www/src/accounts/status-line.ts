@@ -24,6 +24,17 @@ const PHASES: Readonly<Record<StatusValue["phase"], Words>> = {
 /** The passphrase was changed elsewhere, and the session waits for the new one. */
 const PAUSED: Words = { word: "Paused", sentence: "Type the new passphrase above to go on.", icon: "paused" };
 
+/** Another tab talks to the server, and has not reached it. */
+const FOLLOWING: Words = { ...PHASES.offline, sentence: "Another tab of this page waits for the server, or for the new passphrase." };
+
+const STORAGE: Readonly<Record<StatusValue["storage"], string>> = {
+  ok: "Sealed on this device",
+  memory: "In memory only",
+  full: "Device full",
+  lost: "Store lost",
+  none: "Nothing stored",
+};
+
 /** A sign-in that takes longer has not reached the server. */
 const CONNECTING_MS = 1_500;
 
@@ -37,7 +48,6 @@ export class StatusLine {
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
-    fill(this.storage, icon("device"), "Sealed on this device");
     this.element = h(
       "footer",
       { class: "status-bar", "aria-label": "Status" },
@@ -47,19 +57,19 @@ export class StatusLine {
   }
 
   /** Shows a status. `isLockedOut`: the session waits for the account's new passphrase. */
-  update({ phase, pending, storage }: StatusValue, isLockedOut: boolean): void {
+  update({ phase, pending, storage, leads }: StatusValue, isLockedOut: boolean): void {
     clearTimeout(this.timer);
-    const isConnecting = (phase === "opening" || phase === "paused") && !isLockedOut;
-    if (!isConnecting) this.say(phase, isLockedOut ? PAUSED : PHASES[phase]);
+    // A session without a token is in these phases, whether the server answers or not.
+    if (phase !== "opening" && phase !== "paused") this.say(phase, PHASES[phase]);
+    else if (isLockedOut) this.say(phase, PAUSED);
     else if (this.phase.textContent !== PHASES.offline.word) {
-      // A session without a token is in these phases, whether the server answers or not.
       this.say(phase, PHASES[phase]);
-      this.timer = setTimeout(() => this.say("offline", PHASES.offline), CONNECTING_MS);
+      this.timer = setTimeout(() => this.say("offline", leads ? PHASES.offline : FOLLOWING), CONNECTING_MS);
     }
     show(this.pending, pending > 0);
     fill(this.pending, icon("pending"), `${plural(pending, "change")} waiting`);
     this.storage.dataset.storage = storage;
-    show(this.storage, storage === "ok");
+    fill(this.storage, icon("device"), STORAGE[storage]);
   }
 
   /** Stops the timer. */
