@@ -205,6 +205,9 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await other.online();
     assert.equal(await other.on("fingerprint").textContent(), await desk.on("fingerprint").textContent());
 
+    await desk.on("devices-ask").click();
+    await desk.devices(2);
+
     // The other one signs this one out: it locks, and comes back as a new device.
     await other.devices(2);
     await other.page.locator('[data-testid="device"][data-here="false"]').getByTestId("sign-out").click();

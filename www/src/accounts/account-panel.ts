@@ -72,7 +72,7 @@ export class AccountPanel {
     fill(
       this.devices,
       h("p", { class: "hint", testid: "devices-hint" }, hint),
-      contact === "follows" ? action("sync", "Ask for the list", "devices-ask", () => void this.refresh()) : null,
+      contact === "follows" ? this.askButton("Ask for the list") : null,
     );
     if (contact === "leads") void this.refresh();
   }
@@ -82,13 +82,18 @@ export class AccountPanel {
     if (this.isRefreshing || !this.options.isOpen) return;
     this.isRefreshing = true;
     const { session } = this.options;
+    const hadButton = this.devices.contains(document.activeElement);
     try {
       // One after the other: two requests without a token would sign in twice.
       const devices = await accounts.devices(session);
       const ways = await accounts.wraps(session);
       this.problem.clear();
-      drawDevices(this.devices, devices, (device, button) => void this.signOut(device, button));
+      // The pressed button is drawn again: the focus stays at the list.
+      const active = document.activeElement;
+      const hadFocus = this.devices.contains(active) || (hadButton && active === document.body);
+      drawDevices(this.devices, devices, (device, button) => void this.signOut(device, button), this.askButton("Refresh"));
       this.drawWays(ways);
+      if (hadFocus) this.devices.querySelector<HTMLElement>('[data-testid="devices-ask"]')?.focus();
     } catch (error) {
       this.fail(error);
     } finally {
@@ -114,6 +119,10 @@ export class AccountPanel {
       ),
       h("p", { class: "hint" }, "Account id ", h("code", { class: "account-id", testid: "account-id" }, identity.account)),
     );
+  }
+
+  private askButton(label: string): HTMLElement {
+    return action("sync", label, "devices-ask", () => void this.refresh());
   }
 
   private actions(): HTMLElement {

@@ -8,16 +8,15 @@ import { icon } from "../icons";
 /** Signs out one device by its id, or `others`: all but this one. */
 export type SignOut = (device: string, button: HTMLButtonElement) => void;
 
-/** Draws the list into an element. */
-export function drawDevices(place: Element, devices: readonly AccountDevice[], signOut: SignOut): void {
+/** Draws the list into an element. `again` is a button that asks for it again. */
+export function drawDevices(place: Element, devices: readonly AccountDevice[], signOut: SignOut, again: Node): void {
   const byUse = [...devices].sort((a, b) => Number(b.here) - Number(a.here) || b.last - a.last);
   const others = devices.filter(({ here }) => !here).length;
   fill(
     place,
     h("ul", { class: "devices", testid: "devices", "data-count": devices.length }, byUse.map((device) => row(device, signOut))),
-    others === 0
-      ? h("p", { class: "hint" }, "No other device is signed in.")
-      : button("Sign out all other devices", "sign-out-others", "others", signOut),
+    others === 0 ? h("p", { class: "hint" }, "No other device is signed in.") : null,
+    h("div", { class: "panel-actions" }, others === 0 ? null : button("Sign out all others", "sign-out-others", "others", signOut), again),
   );
 }
 
