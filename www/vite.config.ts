@@ -10,6 +10,7 @@ export default defineConfig({
   root: here("."),
   resolve: {
     alias: {
+      "escale/accounts": here("../pkg/accounts.js"),
       "escale/offline": here("../pkg/offline.js"),
       "escale/devtools": here("../pkg/devtools.js"),
       "escale/rehearsal": here("../pkg/rehearsal.js"),
@@ -25,5 +26,6 @@ export default defineConfig({
     // The page's policy allows no data: address and no inline script.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    rolldownOptions: { input: { index: here("index.html"), accounts: here("accounts/index.html") } },
   },
 });

@@ -6,7 +6,7 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 22] = [
+const ROOTS: [&str; 23] = [
     "js/src/accounts.ts",
     "js/src/passkeys.ts",
     "js/src/bundled.ts",
@@ -29,6 +29,7 @@ const ROOTS: [&str; 22] = [
     "js/src/testing.ts",
     "js/src/cli.ts",
     "www/src/main.ts",
+    "www/src/accounts/main.ts",
 ];
 
 /// An example is a program of its own: a test that calls its operation includes it by its path.

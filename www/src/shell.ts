@@ -3,7 +3,8 @@
 import { register, unregister, type Offline, type OfflineState } from "escale/offline";
 import { toast } from "./ui/toast";
 
-const WORKER = { worker: "./escale-offline.js" };
+/** The worker of all pages, as this page names it. */
+const WORKER = "./escale-offline.js";
 
 let kept: Offline | undefined;
 
@@ -11,9 +12,9 @@ let kept: Offline | undefined;
  * Keeps the page. Only a session that stores data on the device calls this: an incognito session must leave nothing
  * behind, not even the page.
  */
-export function keepShell(): void {
+export function keepShell(worker = WORKER): void {
   if (import.meta.env.DEV) return;
-  const offline = register(WORKER);
+  const offline = register({ worker });
   // The visitor has locked one session and opened another.
   if (offline === kept) return;
   kept = offline;
@@ -34,5 +35,5 @@ export function keepShell(): void {
 
 /** Ends the worker and deletes its copy. */
 export async function forgetShell(): Promise<void> {
-  await unregister(WORKER);
+  await unregister({ worker: WORKER });
 }

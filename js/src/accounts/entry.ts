@@ -5,7 +5,7 @@ import type { AccountEntry, EnterOptions, Identity, PasskeySource } from "../ses
 import { Deferred } from "../base/deferred.js";
 import { fault } from "./faults.js";
 import { derive, identityOf, random, saltOf, toBytes, toText, type Bytes } from "./formulas.js";
-import { DeviceRecord, type Known } from "./record.js";
+import { DeviceRecord } from "./record.js";
 import { passkeySecret, passphraseSecret, wrap, type Secret } from "./secret.js";
 import { ask, changeWraps, signIn, type SecretSource, type Server, type SignedIn } from "./wire.js";
 
@@ -45,34 +45,33 @@ export async function enter(options: EnterOptions): Promise<Entry> {
   const { org, account: login, mode, server, passphrase, passkey, device: label } = options;
   if (login === "") throw fault("bad_option", "account: the login is missing");
   const at: Server = { org, login, server: server ?? "" };
-  const record = await DeviceRecord.of(at);
-  const ways = mode === "incognito" ? [] : await record.ways();
+  const isIncognito = mode === "incognito";
+  const record = await DeviceRecord.of(at, !isIncognito);
+  const { ways, device } = await record.read();
   const secret = await secretOf(at, ways, passphrase, passkey);
-  const known = mode === "incognito" ? undefined : await record.open(secret);
-  if (known) return Entry.of(at, record, secret, known, label);
+  const key = await record.open(secret);
+  if (key) return Entry.of({ at, record, secret, key, device, label, isIncognito });
+  const isKnown = ways.some(({ id }) => id === secret.id);
   if (mode === "avion") {
-    const isKnown = ways.some(({ id }) => id === secret.id);
     throw isKnown ? fault("wrong_passphrase", "the account does not open with it") : fault("no_store", "the account was never opened on this device");
   }
-  let signed: SignedIn & { secret: Secret };
   try {
     const source = passphrase === undefined ? sourceOf(secret) : passphraseSource(at, passphrase);
-    signed = await signInHere(at, source, undefined, label);
+    const signed = await signInHere(at, source, device, label);
+    const entry = await Entry.of({ ...signed, at, record, label, isIncognito });
+    await entry.has(signed);
+    return entry;
   } catch (error) {
     // With no network, a device that knows the account can tell that the passphrase is not the one it knows.
-    const isWrong = codeOf(error) === "offline" && ways.some(({ id }) => id === secret.id);
-    throw isWrong ? fault("wrong_passphrase", "the device does not open with it, and the server cannot be asked", error) : error;
+    throw codeOf(error) === "offline" && isKnown
+      ? fault("wrong_passphrase", "the device does not open with it, and the server cannot be asked", error)
+      : error;
   }
-  const entered = { key: signed.key, device: signed.device };
-  if (mode !== "incognito") await record.keep(signed.secret, entered);
-  const entry = await Entry.of(at, record, signed.secret, entered, label);
-  entry.has(signed, mode === "incognito");
-  return entry;
 }
 
 async function secretOf(
   at: Server,
-  ways: { id: string; rounds: number }[],
+  ways: readonly { id: string; rounds: number }[],
   passphrase: string | undefined,
   passkey: PasskeySource | undefined,
 ): Promise<Secret> {
@@ -85,50 +84,64 @@ async function secretOf(
   return passphraseSecret(at, passphrase, ways.find(({ id }) => id === "passphrase")?.rounds);
 }
 
+/** The parts of an account that a session has entered. */
+interface EntryParts {
+  readonly at: Server;
+  readonly record: DeviceRecord;
+  readonly secret: Secret;
+  /** K. */
+  readonly key: Bytes;
+  readonly device: string | undefined;
+  readonly label: string | undefined;
+  readonly isIncognito: boolean;
+}
+
 /** An account that a session has entered. */
 export class Entry implements AccountEntry {
   readonly at: Server;
   readonly identity: Identity;
   /** Opens the store of the device. */
-  key: Bytes | undefined;
+  readonly key: Bytes | undefined;
   /** The account's key. */
   readonly accountKey: Bytes;
   readonly #record: DeviceRecord;
   readonly #label: string | undefined;
   #secret: Secret;
   #device: string | undefined;
-  #isIncognito = false;
   #token: string | undefined;
-  /** Whether the session has not taken the token yet. */
-  #isFresh = false;
+  /** The token that the session has now. */
+  #given: string | undefined;
+  /** The sign-in in flight. */
+  #renewing: Promise<void> | undefined;
   #unlocked: Deferred<void> | undefined;
   readonly #ended = new Deferred<void>();
   #isEnded = false;
   #on: { fail(error: EscaleError): void; lock(): Promise<void> } | undefined;
 
-  private constructor(at: Server, record: DeviceRecord, secret: Secret, known: Known, identity: Identity, label: string | undefined) {
+  private constructor({ at, record, secret, key, device, label }: EntryParts, identity: Identity, storeKey: Bytes | undefined) {
     this.at = at;
     this.#record = record;
     this.#secret = secret;
-    this.accountKey = known.key;
-    this.#device = known.device;
+    this.accountKey = key;
+    this.#device = device;
     this.#label = label;
     this.identity = identity;
+    this.key = storeKey;
   }
 
-  static async of(at: Server, record: DeviceRecord, secret: Secret, known: Known, label: string | undefined): Promise<Entry> {
-    const entry = new Entry(at, record, secret, known, await identityOf(known.key, at.org), label);
-    entry.key = await derive(known.key, "device-store", await saltOf(at.org, at.login));
-    return entry;
+  static async of(parts: EntryParts): Promise<Entry> {
+    const { at, key, isIncognito } = parts;
+    const storeKey = isIncognito ? undefined : await derive(key, "device-store", await saltOf(at.org, at.login));
+    return new Entry(parts, await identityOf(key, at.org), storeKey);
   }
 
-  /** A sign-in has given a token. */
-  has({ token, device }: SignedIn, isIncognito = this.#isIncognito): void {
-    this.#isIncognito = isIncognito;
-    if (isIncognito) this.key = undefined;
+  /** A sign-in has happened: all tabs of the device have its token. */
+  async has({ token, device, secret }: SignedIn & { secret: Secret }): Promise<void> {
     this.#token = token;
-    this.#isFresh = true;
     this.#device = device;
+    this.#secret = secret;
+    await this.#record.keep(secret, this.accountKey);
+    await this.#record.sign(this.accountKey, device, token);
   }
 
   follow(session: object, on: { fail(error: EscaleError): void; lock(): Promise<void> }): void {
@@ -140,15 +153,19 @@ export class Entry implements AccountEntry {
     return fault("account_mismatch", "the store on this device belongs to another account, or was made without accounts", cause);
   }
 
-  /** The token for the session. It waits for the network, and for the new passphrase if that was changed elsewhere. */
-  readonly token = async (): Promise<string | undefined> => {
+  /** The token for the session. It waits for the server, and for the new passphrase if that was changed elsewhere. */
+  readonly token = async ({ refused }: { readonly refused: boolean }): Promise<string | undefined> => {
     for (let pause: number = PAUSE_MS.first; !this.#isEnded; pause = Math.min(pause * 2, PAUSE_MS.longest)) {
       try {
-        if (!this.#isFresh) await this.#renew(sourceOf(this.#secret));
-        this.#isFresh = false;
-        return this.#token;
+        this.#given = await this.#other(refused ? this.#given : undefined);
+        return this.#given;
       } catch (error) {
         const failed = error as EscaleError;
+        if (failed.code === "offline" && !refused) {
+          // The session finds that itself, says so, and tries again. The server will refuse this token.
+          this.#given = "none";
+          return this.#given;
+        }
         if (failed.code === "wrong_passphrase") {
           this.#on?.fail(fault("passphrase_changed", "the passphrase was changed on another device", error));
           this.#unlocked = new Deferred();
@@ -166,20 +183,14 @@ export class Entry implements AccountEntry {
     return undefined;
   };
 
-  /** A valid token, for a request of the application. */
-  async validToken(): Promise<string> {
-    if (this.#token === undefined) await this.#renew(sourceOf(this.#secret));
-    return this.#token as string;
-  }
-
-  /** Asks with a token, and once more with a new one if the server refuses it. */
+  /** Asks with a token, and once more with another one if the server refuses it. */
   async withToken<T>(call: (token: string) => Promise<T>): Promise<T> {
+    const token = await this.#other(undefined);
     try {
-      return await call(await this.validToken());
+      return await call(token);
     } catch (error) {
       if (codeOf(error) !== "unauthorized") throw error;
-      await this.#renew(sourceOf(this.#secret));
-      return call(await this.validToken());
+      return call(await this.#other(token));
     }
   }
 
@@ -205,7 +216,7 @@ export class Entry implements AccountEntry {
   }
 
   async wipe(): Promise<void> {
-    const token = this.#token;
+    const token = this.#token ?? (await this.#record.token(this.accountKey));
     if (token !== undefined) {
       const signOut = ask(this.at, { do: "sign-out" }, token).catch(() => {});
       await Promise.race([signOut, rest(SIGN_OUT_MS)]);
@@ -222,27 +233,32 @@ export class Entry implements AccountEntry {
     this.#token = undefined;
   }
 
+  /** Adds a way in on this device. */
+  keep(secret: Secret): Promise<void> {
+    return this.#record.keep(secret, this.accountKey);
+  }
+
+  /** A token other than that one: this tab's, another tab's, or a new one. */
+  async #other(than: string | undefined): Promise<string> {
+    if (this.#isEnded) throw fault("bad_option", "the session is closed");
+    const isFine = (): boolean => this.#token !== undefined && this.#token !== than;
+    if (!isFine()) this.#token = await this.#record.token(this.accountKey);
+    if (!isFine()) await (this.#renewing ??= this.#renew(sourceOf(this.#secret)).finally(() => (this.#renewing = undefined)));
+    return this.#token as string;
+  }
+
   /** Signs in again. Errors: those of `signIn`; `account_mismatch` if the server has another key. */
   async #renew(source: SecretSource): Promise<void> {
-    const device = { id: this.#device, label: this.#label };
-    const signed = await signIn(this.at, source, device, this.#token);
+    const signed = await signIn(this.at, source, { id: this.#device, label: this.#label }, this.#token);
     if (toText(signed.key) !== toText(this.accountKey)) {
       throw fault("account_mismatch", "the server has another key for this login");
     }
-    this.has(signed);
-    await this.keep(signed.secret);
-    this.#secret = signed.secret;
-  }
-
-  /** Stores a way in on this device, with its device id. */
-  async keep(secret: Secret): Promise<void> {
-    if (!this.#isIncognito) await this.#record.keep(secret, { key: this.accountKey, device: this.#device });
+    await this.has(signed);
   }
 
   /** The server has ended this device or the account: the session locks, and a later opening is a new device. */
   async #turnedAway(): Promise<void> {
-    this.#device = undefined;
-    await this.keep(this.#secret);
+    await this.#record.sign(this.accountKey, undefined, undefined);
     await this.#on?.lock();
   }
 }

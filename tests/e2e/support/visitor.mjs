@@ -7,7 +7,6 @@ import { ROOT } from "./paths.mjs";
 import { startListening, stopProcess } from "./process.mjs";
 
 export const PASSPHRASE = "a visitor's passphrase";
-const TITLE = "Escale demonstration";
 
 /** Elements meant to scroll sideways: the followed topics, the inspector's tabs, bytes in columns. */
 const RAILS = ".strip, .tabs, pre";
@@ -31,6 +30,8 @@ export async function serveDemonstration(t) {
 export class Visitor {
   /** The errors in the page. */
   errors = [];
+  /** The title of the page. */
+  title = "Escale demonstration";
   /** Every requested address, sockets included. */
   addresses = [];
 
@@ -45,14 +46,14 @@ export class Visitor {
   static async at(t, address, screen = SCREENS["a desk"], prepare = () => {}) {
     const browser = await openBrowser(t, screen);
     await prepare(browser.context);
-    const visitor = new Visitor(browser, await browser.context.newPage(), address);
+    const visitor = new this(browser, await browser.context.newPage(), address);
     await visitor.page.goto(address);
     return visitor;
   }
 
   /** Another tab of the same browser. */
   async another() {
-    const visitor = new Visitor(this.browser, await this.browser.context.newPage(), this.address);
+    const visitor = new this.constructor(this.browser, await this.browser.context.newPage(), this.address);
     await visitor.page.goto(this.address);
     return visitor;
   }
@@ -153,6 +154,6 @@ export class Visitor {
     assert.equal(seen.innerWidth, width, `${what} makes the screen wider`);
     assert.ok(seen.scrollWidth <= seen.innerWidth, `${what} is ${seen.scrollWidth} wide on a screen of ${seen.innerWidth}`);
     assert.deepEqual(seen.outside, [], `${what} fits, all of it`);
-    assert.deepEqual([seen.title, seen.address], [TITLE, this.address], what);
+    assert.deepEqual([seen.title, seen.address], [this.title, this.address], what);
   }
 }

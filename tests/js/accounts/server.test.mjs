@@ -313,6 +313,56 @@ test("a device that is revoked locks, keeps its data, and comes back as a new on
   await back.close();
 });
 
+test("a device signs in once: later openings, and requests at once, use its token", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  const phone = device();
+  const line = cut(Infinity, "request");
+  let session = await phone.open(place, { passphrase: "one" });
+  await session.put("Note", { id: "1" }).accepted;
+  await session.close();
+  const first = line.count();
+  session = await phone.open(place, { passphrase: "one" });
+  await settled(session);
+  await Promise.all([accounts.devices(session), accounts.wraps(session), accounts.devices(session)]);
+  assert.equal(line.count() - first, 3, "no sign-in is among them");
+  line.mend();
+  await session.close();
+});
+
+test("a passphrase changed elsewhere leaves a known device the same in the list", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "old" });
+  const [laptop, phone] = [device(), device()];
+  await (await laptop.open(place, { passphrase: "old", device: "laptop" })).close();
+  let session = await phone.open(place, { passphrase: "old", device: "phone" });
+  await session.changePassphrase("old", "new");
+  await session.close();
+  session = await laptop.open(place, { passphrase: "new" });
+  assert.deepEqual((await accounts.devices(session)).map(({ label, here }) => [label, here]), [["phone", false], ["laptop", true]]);
+  await session.close();
+});
+
+test("a session that opens with no network is offline, and goes on once there is one", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  const phone = device();
+  let session = await phone.open(place, { passphrase: "one" });
+  await session.collection("Note", {}).ready;
+  await session.flush();
+  await session.close();
+  globalThis.fetch = () => Promise.reject(new TypeError("no network"));
+  session = await phone.open(place, { passphrase: "one" });
+  const written = session.put("Note", { id: "1" });
+  await new Promise((resolve) => {
+    const stop = session.status.subscribe(({ phase }) => phase === "offline" && queueMicrotask(() => (stop(), resolve())));
+  });
+  globalThis.fetch = realFetch;
+  globalThis.dispatchEvent(new Event("online"));
+  await written.accepted;
+  await session.close();
+});
+
 test("a closed account opens offline alone", async () => {
   const place = newPlace();
   await accounts.signUp({ ...place, passphrase: "one" });

@@ -4,14 +4,14 @@ import { fill, h, show } from "../dom";
 import { icon } from "../icons";
 
 /** Shows a dialog. Resolves with the value that closed it. */
-function open(dialog: HTMLDialogElement): Promise<string> {
+export function open(dialog: HTMLDialogElement, closesOutside = true): Promise<string> {
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
       dialog.remove();
       resolve(dialog.returnValue);
     });
     dialog.addEventListener("click", (event) => {
-      if (event.target === dialog) dialog.close("");
+      if (closesOutside && event.target === dialog) dialog.close("");
     });
     document.body.append(dialog);
     dialog.showModal();

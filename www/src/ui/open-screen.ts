@@ -3,7 +3,7 @@
 import { fill, h, setText, show } from "../dom";
 import { icon, logo, type IconName } from "../icons";
 import { problemOf, REMEDY_LABEL, type Remedy } from "../problems";
-import { isEndpoint } from "../server-address";
+import { isEndpoint, queryOfOther } from "../server-address";
 import type { Adapter, Mode } from "../session";
 import { TOTAL } from "../topics";
 import { count } from "../format";
@@ -135,6 +135,11 @@ class OpenForm {
         "The passphrase never leaves this page. Developers: once open, the console has ",
         h("code", {}, "window.session"),
         ".",
+      ),
+      h(
+        "p",
+        { class: "fine" },
+        h("a", { class: "plain-link", href: `./accounts/${queryOfOther(location, 1)}`, testid: "accounts-link" }, "The demonstration of accounts"),
       ),
     );
   }

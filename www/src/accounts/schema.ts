@@ -1,0 +1,24 @@
+/** The schema, equal to the one that the server reads from `server/examples/accounts.schema.json`. */
+
+import { defineSchema, type Document } from "escale";
+
+/** Notes that all members of the org read, and notes that only their owner reads. */
+export const schema = defineSchema({
+  Note: {
+    key: ["id"],
+    properties: { text: "string", by: "string", author: "string", at: "number" },
+    rights: { read: "org", create: { own: "author" }, update: "none", delete: { own: "author" } },
+  },
+  PrivateNote: {
+    key: ["owner", "id"],
+    collections: { owner: { key: ["owner"] } },
+    properties: { text: "string", at: "number" },
+    rights: { read: { own: "owner" }, create: { own: "owner" }, update: { own: "owner" }, delete: { own: "owner" } },
+  },
+});
+
+/** A note on the board. `author` is an account, which the server checks; `by` is the login, as its writer gave it. */
+export type BoardNote = Document<typeof schema, "Note">;
+
+/** A note that the server gives to its owner alone. */
+export type PrivateNote = Document<typeof schema, "PrivateNote">;
