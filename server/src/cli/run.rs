@@ -17,7 +17,7 @@ use super::sweep::SweepArgs;
 use crate::clock::SystemClock;
 use crate::database::Database;
 use crate::engine::{Engine, Opening, with_files};
-use crate::files::FolderFiles;
+use crate::files;
 use crate::http::{Origins, Proxies, ServeOptions, Tls, Tokens, start};
 use crate::import::{Summary, Target, import_file};
 use crate::seal::Seal;
@@ -83,10 +83,10 @@ struct DataArgs {
     /// Seal data at rest under the 32 bytes of this file (hexadecimal or base64).
     #[arg(long, value_name = "FILE")]
     site_key: Option<PathBuf>,
-    /// The folder of the bytes of files. By default it is `files` in the folder of the database; with PostgreSQL there are no
-    /// files without it. All instances share it.
-    #[arg(long, value_name = "DIR")]
-    files: Option<PathBuf>,
+    /// The bytes of files: a folder, or s3://BUCKET/PREFIX with the environment of AWS. By default it is `files` in the folder
+    /// of the database; with PostgreSQL there are no files without it. All instances share it.
+    #[arg(long, value_name = "DIR|URL")]
+    files: Option<String>,
     /// How far the clocks of several instances may disagree.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     skew: u64,
@@ -271,7 +271,7 @@ fn open(args: &DataArgs, settings: Settings) -> Result<Engine> {
     };
     let engine = args.data.engine(Opening { schema, settings, seal, clock: SystemClock::shared() })?;
     match &args.files {
-        Some(folder) => with_files(engine, Box::new(FolderFiles::open(folder)?)),
+        Some(address) => with_files(engine, files::open(address)?),
         None => Ok(engine),
     }
 }

@@ -1,16 +1,22 @@
-//! The bytes of files: a narrow trait, its implementation in a folder, and one in memory for tests.
+//! The bytes of files: a narrow trait, its implementations in a folder and in a bucket, and one in memory for tests.
 //!
 //! A store puts, gets, deletes and lists; it decides nothing, and knows no hash. The engine never uses a name twice.
 //! [`conformance`] is the suite that every store must pass.
 
+#[cfg(feature = "object-store")]
+mod bucket;
 pub mod conformance;
 mod folder;
 #[cfg(feature = "testing")]
 mod memory;
 
+#[cfg(feature = "object-store")]
+pub use bucket::BucketFiles;
 pub use folder::FolderFiles;
 #[cfg(feature = "testing")]
 pub use memory::MemoryFiles;
+
+use std::path::Path;
 
 use escale::Result;
 
@@ -31,4 +37,22 @@ pub trait Files: Send + Sync + 'static {
     /// The names of at most `limit` objects after that one, ascending by bytes. Those that are stored or removed meanwhile
     /// may be among them. Errors: `storage_failed`.
     fn list(&self, org: &str, after: &str, limit: usize) -> Result<Vec<String>>;
+}
+
+/// The beginning of the address of a bucket.
+const BUCKET: &str = "s3://";
+
+/// The store of that address: `s3://BUCKET/PREFIX`, or a folder, which is made if there is none. Errors: `bad_option`,
+/// `storage_failed`.
+pub fn open(address: &str) -> Result<Box<dyn Files>> {
+    if !address.starts_with(BUCKET) {
+        return Ok(Box::new(FolderFiles::open(Path::new(address))?));
+    }
+    #[cfg(feature = "object-store")]
+    return Ok(Box::new(BucketFiles::open(address)?));
+    #[cfg(not(feature = "object-store"))]
+    Err(escale::Error::new(
+        escale::Code::BadOption,
+        "this server was built without buckets: build it with `--features object-store`",
+    ))
 }

@@ -72,8 +72,8 @@ fn digest(sha: &str) -> Vec<u8> {
 enum Action {
     Upload(usize),
     Have,
-    /// A note, or a scan of a case, that references these objects.
-    Write(Option<u64>, u64, Vec<usize>),
+    /// A note, or a scan of a case, that references these objects. Its life may end after so many days.
+    Write(Option<u64>, Vec<usize>, Option<u64>),
     Case(u64),
     DeleteNote(u64),
     DeleteCase(u64),
@@ -88,7 +88,8 @@ fn action(chance: &mut Chance) -> Action {
         30..36 => Action::Have,
         36..62 => {
             let files = (0..chance.below(3)).map(|_| chance.below(6) as usize);
-            Action::Write(case, 0, files.collect())
+            let files = files.collect();
+            Action::Write(case, files, chance.is(20).then(|| 1 + chance.below(40)))
         }
         62..66 => Action::Case(chance.below(2)),
         66..72 => Action::DeleteNote(chance.below(3)),
@@ -115,6 +116,8 @@ struct World {
 struct State {
     documents: Documents,
     cases: BTreeSet<u64>,
+    /// When the life of each document ends.
+    ends: BTreeMap<(&'static str, String), u64>,
     /// The time until which each object is kept, by the last answer about it.
     promised: BTreeMap<usize, u64>,
     ops: u64,
@@ -197,7 +200,7 @@ impl World {
                 let mut state = self.state.lock().unwrap();
                 state.promised.extend(expected.into_iter().map(|at| (at, reply.until)));
             }
-            Action::Write(case, n, files) => self.write(*case, *n, files),
+            Action::Write(case, files, days) => self.write(*case, files, *days),
             Action::Case(id) => {
                 let data = Value::from([("id", Value::from(id.to_string().as_str()))]);
                 let args = Value::from([("class", Value::from("Case")), ("data", data)]);
@@ -219,7 +222,9 @@ impl World {
         }
     }
 
-    fn write(&self, case: Option<u64>, n: u64, files: &[usize]) {
+    fn write(&self, case: Option<u64>, files: &[usize], days: Option<u64>) {
+        let n = 0;
+        let end = days.map(|days| (self.clock_ms() + days * DAY) / 60_000);
         let references = files.iter().map(|at| {
             let (sha, size) = (Value::from(self.stock.sha(*at)), Value::from(self.stock.sizes[*at] as i64));
             Value::from([("sha", sha), ("size", size)])
@@ -234,6 +239,10 @@ impl World {
                 Value::from([("case", text(case)), ("n", text(n)), files_value]),
             ),
         };
+        let mut data = data;
+        if let (Some(end), Some(map)) = (end, data.as_map_mut()) {
+            map.insert("maxLife".into(), Value::from(end as i64));
+        }
         let missing: BTreeSet<&str> =
             files.iter().filter(|at| !self.is_there(**at)).map(|at| self.stock.sha(*at)).collect();
         let args = Value::from([("class", Value::from(class)), ("data", data)]);
@@ -246,7 +255,9 @@ impl World {
         assert_eq!(code, if missing.is_empty() { "ok" } else { "file_missing" });
         if missing.is_empty() {
             let files = files.iter().copied().collect();
-            self.state.lock().unwrap().documents.insert((class, key), files);
+            let mut state = self.state.lock().unwrap();
+            state.ends.insert((class, key.clone()), end.map_or(u64::MAX, |end| end * 60_000));
+            state.documents.insert((class, key), files);
         }
     }
 
@@ -262,7 +273,8 @@ impl World {
         let state = self.state.lock().unwrap();
         let now = self.clock_ms();
         let kept = state.promised.iter().filter(|(_, until)| now < **until).map(|(at, _)| *at);
-        let referenced: BTreeSet<usize> = state.documents.values().flatten().copied().collect();
+        let living = state.documents.iter().filter(|(key, _)| now < state.ends[*key]);
+        let referenced: BTreeSet<usize> = living.flat_map(|(_, files)| files).copied().collect();
         let snapshot = self.engine.provider().read().unwrap();
         let files = snapshot.files();
         for at in referenced.iter().copied().chain(kept) {

@@ -20,6 +20,31 @@ fn memory_conforms() {
     conformance::all(&open, &mut |below| chance.below(below));
 }
 
+#[cfg(feature = "object-store")]
+#[test]
+fn a_store_of_objects_conforms() {
+    let mut chance = Chance::new();
+    let store = std::sync::Arc::new(object_store::memory::InMemory::new());
+    for prefix in ["", "some/prefix"] {
+        let open = || {
+            Box::new(escale_server::files::BucketFiles::over(store.clone(), prefix).unwrap())
+                as Box<dyn Files>
+        };
+        conformance::all(&open, &mut |below| chance.below(below));
+    }
+}
+
+/// On a real store, if `ESCALE_BUCKET` names one (docs/testing.md).
+#[cfg(feature = "object-store")]
+#[test]
+fn a_bucket_conforms() {
+    let Ok(address) = std::env::var("ESCALE_BUCKET") else { return };
+    let mut chance = Chance::new();
+    let address = format!("{address}/{:x}", chance.next());
+    let open = || escale_server::files::open(&address).unwrap();
+    conformance::all(&open, &mut |below| chance.below(below));
+}
+
 /// A process that ended while it wrote leaves a part, which no reader sees and a deletion removes.
 #[test]
 fn an_unfinished_object_is_not_there() {
