@@ -174,8 +174,9 @@ export class Entry implements AccountEntry {
         } else if (failed.retryable) {
           await Promise.race([rest(pause), this.#ended.promise]);
         } else {
-          if (failed.code === "device_revoked" || failed.code === "account_closed") await this.#turnedAway();
+          // The reason comes before the end, so that the application knows it then.
           this.#on?.fail(failed);
+          if (failed.code === "device_revoked" || failed.code === "account_closed") await this.#turnedAway();
           return undefined;
         }
       }
