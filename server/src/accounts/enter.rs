@@ -179,7 +179,7 @@ impl Service<'_> {
             return Err(Error::new(Code::TooMany, "the account signs in too often"));
         }
         account.used.push((challenge.to_vec(), until));
-        Ok(Proven { auth, account, wrap })
+        Ok(Proven { account, wrap, auth })
     }
 
     /// `sign-in`: K as the server holds it, and a token.

@@ -77,6 +77,12 @@ impl Failures {
         }
     }
 
+    /// Whether a token has had its hundred failures of an hour: it no longer spares its bearer the limits.
+    pub fn is_spent(&self, (org, token): (&str, &str), now_ms: u64) -> bool {
+        let entry = self.lock().get(&self.key(&(org, token))).copied().unwrap_or_default();
+        late(entry.closed_until, now_ms).is_err()
+    }
+
     /// Forgets the failures of a login from an address: its owner has come in.
     pub fn succeeded(&self, (org, login): (&str, &str), from: IpAddr) {
         let key = self.key(&(org, login, from));

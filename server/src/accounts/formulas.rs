@@ -77,11 +77,10 @@ pub fn signature(server: &[u8; 32], auth: &[u8], public: &[u8], wrapped: &[u8]) 
 
 /// HMAC-SHA-256 over the parts.
 pub(super) fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac = match Hmac::<Sha256>::new_from_slice(key) {
-        Ok(mac) => mac,
-        // HMAC takes keys of any length.
-        Err(_) => return [0; 32],
-    };
-    parts.iter().for_each(|part| mac.update(part));
+    // HMAC takes keys of any length.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
+    for part in parts {
+        mac.update(part);
+    }
     mac.finalize().into_bytes().into()
 }

@@ -1,5 +1,6 @@
 //! `POST {base}/{org}/account`: sign-up, sign-in, devices (R74).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
@@ -8,13 +9,13 @@ use escale::codec::{Format, decode};
 use escale::model::Value;
 use escale::{Code, Error};
 
-use super::auth::bearer;
+use super::auth::{Accounts, bearer};
 use super::entering::Connection;
 use super::rate_limit::Full;
 use super::reply::{Refusal, format_of, message};
 use super::state::{Peer, Server};
 use super::sync::text;
-use crate::accounts::{Late, answer as answer_of};
+use crate::accounts::{Entered, Late, answer as answer_of};
 
 /// Bytes of a request: 16 wraps with long names.
 const BYTES_MAX: usize = 64 << 10;
@@ -68,47 +69,68 @@ async fn answer(
         }
     };
     let asked: Value = decode(format, &bytes, BYTES_MAX)?;
-    let (server, org) = (Arc::clone(&server), org.to_owned());
+    let attempt = Attempt { server, org: org.to_owned(), token, entered, address, asked };
     let work = move || {
         let _held = (slot, engaged);
-        let Some(accounts) = &server.accounts else {
-            return Err(Refusal::from(Error::new(Code::NotFound, "no accounts")));
-        };
-        let field = |name: &str| asked.as_map().and_then(|map| map.get(name)).and_then(Value::as_str);
-        let (request, now_ms) = (field("do").unwrap_or_default(), server.engine.clock_ms());
-        let login = match &entered {
-            Some(entered) => entered.login.as_str(),
-            None => field("login").unwrap_or_default(),
-        };
-        let proves = matches!(request, "sign-in" | "wraps" | "close");
-        // The bearer of a valid token is not kept waiting: an attacker cannot block a renewal.
-        if entered.is_none() {
-            let allowed = match request {
-                "sign-up" => accounts.failures.sign_up(address, now_ms),
-                _ if proves => accounts.failures.check((&org, login), address, now_ms),
-                _ => Ok(()),
-            };
-            allowed.map_err(|Late { seconds }| {
-                let what = format!("too many attempts: the next one may come in {seconds} s");
-                Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, what).after(seconds)
-            })?;
-        }
-        match answer_of(&server.engine, &org, accounts.sign_up, &asked, entered.as_ref()) {
-            Ok(answer) => {
-                if proves {
-                    accounts.failures.succeeded((&org, login), address);
-                }
-                Ok(answer)
-            }
-            Err(error) => {
-                if proves && error.code() == Code::WrongPassphrase {
-                    accounts.failures.failed((&org, login), address, now_ms);
-                }
-                Err(error.into())
-            }
-        }
+        attempt.answer()
     };
     let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
-    let answer = tokio::task::spawn_blocking(work).await.map_err(panicked)??;
+    let answer = tokio::task::spawn_blocking(work).await.map_err(panicked)?.map_err(|refusal| *refusal)?;
     Ok(message(StatusCode::OK, format, &answer).map(Body::from))
+}
+
+/// A request, once it has arrived.
+struct Attempt {
+    server: Arc<Server>,
+    org: String,
+    token: Option<String>,
+    /// The bearer of the token, if it is valid.
+    entered: Option<Entered>,
+    address: IpAddr,
+    asked: Value,
+}
+
+impl Attempt {
+    fn answer(&self) -> Result<Value, Box<Refusal>> {
+        let Attempt { server, org, entered, address, asked, .. } = self;
+        let Some(Accounts { sign_up, failures, .. }) = &server.accounts else {
+            return Err(Box::new(Error::new(Code::NotFound, "this server has no accounts").into()));
+        };
+        let (request, now_ms) = (self.field("do").unwrap_or_default(), server.engine.clock_ms());
+        let proves = matches!(request, "sign-in" | "wraps" | "close");
+        let (login, token) = (self.login(), self.token.as_deref().unwrap_or_default());
+        // The bearer of a valid token of the login is not kept waiting: an attacker cannot block a renewal.
+        let is_owner = entered.as_ref().is_some_and(|entered| entered.login == login)
+            && !failures.is_spent((org, token), now_ms);
+        let allowed = match request {
+            "sign-up" => failures.sign_up(*address, now_ms),
+            _ if proves && !is_owner => failures.check((org, login), *address, now_ms),
+            _ => Ok(()),
+        };
+        allowed.map_err(|Late { seconds }| {
+            let what = format!("too many attempts: the next one may come in {seconds} s");
+            Box::new(Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, what).after(seconds))
+        })?;
+        let answer = answer_of(&server.engine, org, *sign_up, asked, entered.as_ref());
+        match &answer {
+            Ok(_) if proves => failures.succeeded((org, login), *address),
+            Err(error) if proves && error.code() == Code::WrongPassphrase => {
+                failures.failed((org, login), *address, now_ms);
+                if is_owner {
+                    failures.failed((org, token), *address, now_ms);
+                }
+            }
+            _ => {}
+        }
+        answer.map_err(|error| Box::new(error.into()))
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        self.asked.as_map()?.get(name)?.as_str()
+    }
+
+    fn login(&self) -> &str {
+        let own = self.entered.as_ref().map(|entered| entered.login.as_str());
+        self.field("login").or(own).unwrap_or_default()
+    }
 }

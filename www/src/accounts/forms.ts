@@ -90,7 +90,7 @@ class RecoverForm extends EntryForm {
   private readonly code = textField({
     id: "code",
     label: "Recovery code",
-    placeholder: "XXXX-XXXX-XXXX-XXXX-...",
+    placeholder: "7K2M-0QVD-...",
     hint: "The 32 letters and digits that you kept. Case and dashes do not matter.",
     isCode: true,
   });

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use escale::Code;
 
+use escale_server::settings::Settings;
+
 use super::support::*;
 use crate::support::chance::Chance;
 use crate::support::proof::times;
@@ -34,7 +36,7 @@ fn r72_r77_histories_equal_a_model() {
 fn history(chance: &mut Chance) {
     let folder = quick_folder();
     let clock = escale_server::clock::ManualClock::at(NOON);
-    let engine = open(folder.path(), &clock, Default::default()).unwrap();
+    let engine = open(folder.path(), &clock, Settings::default()).unwrap();
     let desk = Desk::new(&engine);
     let mut known: BTreeMap<&str, Known> = BTreeMap::new();
     let mut void: Vec<String> = Vec::new();

@@ -112,6 +112,32 @@ async fn r74_attempts_are_limited_and_a_valid_token_is_not() {
     running.stop().await;
 }
 
+/// The bearer of a token of one login guesses the secret of another: the limits hold.
+#[tokio::test]
+async fn r74_a_token_spares_only_its_own_login_the_limits_and_not_for_ever() {
+    let world = world();
+    let running = serving(&world).await;
+    let desk = Desk::new(&world.engine);
+    let (one, wrong) = (Secret::passphrase("one"), Secret::passphrase("wrong"));
+    for (login, public) in [("ada", 1), ("eve", 2)] {
+        desk.sign_up(login, public, &[&one], None).unwrap();
+    }
+    let (token, _) = desk.sign_in("eve", &one, None).unwrap();
+    let attempt = |login: &str, secret: &Secret| {
+        let other = Map::from([("device".to_owned(), Value::Map(Map::new()))]);
+        Value::Map(desk.proven("sign-in", login, secret, other))
+    };
+    for _ in 0..5 {
+        assert_eq!(post(&running, &attempt("ada", &wrong), Some(&token)).await.status, 401);
+    }
+    assert_eq!(post(&running, &attempt("ada", &one), Some(&token)).await.status, 429);
+    for _ in 0..100 {
+        assert_eq!(post(&running, &attempt("eve", &wrong), Some(&token)).await.status, 401);
+    }
+    assert_eq!(post(&running, &attempt("eve", &one), Some(&token)).await.status, 429);
+    running.stop().await;
+}
+
 /// Strangers try one login again and again, at once; each honest sign-in is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r74_a_flood_of_attempts_keeps_no_other_login_out() {

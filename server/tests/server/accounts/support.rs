@@ -108,7 +108,7 @@ pub struct Desk<'e> {
 
 impl<'e> Desk<'e> {
     pub fn new(engine: &'e Engine) -> Self {
-        Desk { engine, sign_up: SignUp::Open, nonce: Default::default() }
+        Desk { engine, sign_up: SignUp::Open, nonce: std::cell::Cell::default() }
     }
 
     /// Sends a request, with the token's bearer as the transport finds it.
@@ -130,7 +130,7 @@ impl<'e> Desk<'e> {
         invite: Option<&str>,
     ) -> Result<String> {
         let wraps = secrets.iter().map(|secret| secret.wrap()).collect();
-        let mut request = self.request("sign-up", login);
+        let mut request = request_of("sign-up", login);
         request.insert("pub".into(), Value::Bytes(public_of(public).to_vec()));
         request.insert("wraps".into(), Value::Array(wraps));
         if let Some(invite) = invite {
@@ -139,17 +139,8 @@ impl<'e> Desk<'e> {
         Ok(text("account", &self.ask(&Value::Map(request), None)?))
     }
 
-    fn request(&self, name: &str, login: &str) -> Map {
-        let Value::Map(map) =
-            map([("p", Value::from(1)), ("do", Value::from(name)), ("login", Value::from(login))])
-        else {
-            unreachable!()
-        };
-        map
-    }
-
     pub fn challenge(&self, login: &str, wrap: &str) -> (Vec<u8>, String, u64) {
-        let mut request = self.request("start", login);
+        let mut request = request_of("start", login);
         request.insert("wrap".into(), Value::from(wrap));
         let answer = self.ask(&Value::Map(request), None).unwrap();
         let rounds = answer.as_map().unwrap()["rounds"].as_u64().unwrap();
@@ -172,32 +163,17 @@ impl<'e> Desk<'e> {
     ) -> Map {
         self.nonce.set(self.nonce.get().wrapping_add(1));
         let nonce = [self.nonce.get(); 32];
-        let auth = self.auth(name, login, secret, &other, (&challenge, &nonce));
+        let auth = auth_of(name, login, secret, &other, (&challenge, &nonce));
         let mask = hmac(&secret.stored(), &auth);
         let key = derive(&secret.x, "sign-in");
         let proof = key.iter().zip(mask).map(|(key, mask)| key ^ mask).collect();
-        let mut request = self.request(name, login);
+        let mut request = request_of(name, login);
         request.extend(other);
         request.insert("wrap".into(), Value::from(secret.id.as_str()));
         request.insert("challenge".into(), Value::Bytes(challenge));
         request.insert("nonce".into(), Value::Bytes(nonce.to_vec()));
         request.insert("proof".into(), Value::Bytes(proof));
         request
-    }
-
-    fn auth(&self, name: &str, login: &str, secret: &Secret, other: &Map, at: (&[u8], &[u8; 32])) -> Vec<u8> {
-        Auth {
-            request: name,
-            org: ORG,
-            login,
-            wrap: &secret.id,
-            challenge: at.0.try_into().unwrap(),
-            nonce: at.1,
-            rounds: secret.rounds(),
-            kdf: secret.kdf(),
-            other: &pack(other).unwrap(),
-        }
-        .bytes()
     }
 
     /// Signs in, and returns token and device. Checks the server's signature and the wrapped key.
@@ -211,7 +187,7 @@ impl<'e> Desk<'e> {
         let answer = self.ask(&Value::Map(request.clone()), None)?;
         let of_request = |name: &str| bytes(name, &Value::Map(request.clone()));
         let nonce: [u8; 32] = of_request("nonce").try_into().unwrap();
-        let auth = self.auth("sign-in", login, secret, &other, (&of_request("challenge"), &nonce));
+        let auth = auth_of("sign-in", login, secret, &other, (&of_request("challenge"), &nonce));
         let (public, wrapped) = (bytes("pub", &answer), bytes("wrapped", &answer));
         assert_eq!(wrapped, secret.wrapped());
         let signed = signature(&derive(&secret.x, "server"), &auth, &public, &wrapped);
@@ -253,4 +229,28 @@ impl<'e> Desk<'e> {
 
 pub fn code<T: std::fmt::Debug>(result: Result<T>) -> Code {
     result.expect_err("a refusal").code()
+}
+
+fn request_of(name: &str, login: &str) -> Map {
+    let Value::Map(map) =
+        map([("p", Value::from(1)), ("do", Value::from(name)), ("login", Value::from(login))])
+    else {
+        unreachable!()
+    };
+    map
+}
+
+fn auth_of(name: &str, login: &str, secret: &Secret, other: &Map, at: (&[u8], &[u8; 32])) -> Vec<u8> {
+    Auth {
+        request: name,
+        org: ORG,
+        login,
+        wrap: &secret.id,
+        challenge: at.0.try_into().unwrap(),
+        nonce: at.1,
+        rounds: secret.rounds(),
+        kdf: secret.kdf(),
+        other: &pack(other).unwrap(),
+    }
+    .bytes()
 }
