@@ -1,6 +1,6 @@
 //! Passes the database's feed to the hub: the commits of this process and of others, in commit order.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -55,14 +55,12 @@ impl Follower {
         let pushes = &mut self.pushes;
         let mut doubts: BTreeMap<String, HashSet<SmolStr>> = BTreeMap::new();
         let accounts = self.server.accounts.as_ref();
-        let mut changed_orgs = BTreeSet::new();
+        // The rows of these orgs wait until the tokens of their accounts were looked at again: a socket whose token has
+        // ended gets no hint of a later commit.
+        let mut waiting: BTreeMap<String, Vec<FeedRow>> = BTreeMap::new();
         let mut pass_on = |row: FeedRow| {
-            if AccountTokens::is_concerned_by(&row.class) {
-                changed_orgs.insert(row.org);
-                return Ok(());
-            }
             if !hub.has_listeners(&row.org) {
-                return Ok(());
+                return;
             }
             if let Some(collection) = access.memberships_of(&row.class) {
                 let accounts = row.links.get(collection.as_str()).into_iter().flatten().cloned();
@@ -76,19 +74,29 @@ impl Follower {
                 hub.hint(&row.org, &def, v);
                 pushes.note(hub, &row.org, def, v);
             });
+        };
+        let mut visit = |row: FeedRow| {
+            if AccountTokens::is_concerned_by(&row.class) {
+                waiting.entry(row.org).or_default();
+            } else if let Some(rows) = waiting.get_mut(&row.org) {
+                rows.push(row);
+            } else {
+                pass_on(row);
+            }
             Ok(())
         };
-        let Changed { seen, is_whole } = engine.provider().changed(Some(&self.seen), &mut pass_on)?;
-        for (org, accounts) in &doubts {
-            hub.doubt(org, accounts);
-        }
+        let Changed { seen, is_whole } = engine.provider().changed(Some(&self.seen), &mut visit)?;
         if let Some(accounts) = accounts {
-            for org in &changed_orgs {
+            for org in waiting.keys() {
                 accounts.tokens.look_again(engine, Some(org))?;
             }
             if !is_whole {
                 accounts.tokens.look_again(engine, None)?;
             }
+        }
+        waiting.into_values().flatten().for_each(pass_on);
+        for (org, accounts) in &doubts {
+            hub.doubt(org, accounts);
         }
         if !is_whole {
             // Rows were removed before they were read, so every session has to pull.
