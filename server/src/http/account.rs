@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::http::{Request, Response, StatusCode, header};
 use escale::codec::{Format, decode};
 use escale::model::Value;
@@ -11,10 +11,9 @@ use escale::{Code, Error};
 
 use super::auth::{Accounts, bearer};
 use super::entering::Connection;
-use super::rate_limit::Full;
 use super::reply::{Refusal, format_of, message};
 use super::state::{Peer, Server};
-use super::sync::text;
+use super::sync::{body, place, text};
 use crate::accounts::{Entered, Late, answer as answer_of};
 
 /// Bytes of a request: 16 wraps with long names.
@@ -46,28 +45,13 @@ async fn answer(
     let token = bearer(text(request.headers(), &header::AUTHORIZATION)).map(str::to_owned);
     let entered = server.entered(token.as_deref(), org).await?;
     let address = peer.0;
-    let place =
+    let caller =
         entered.as_ref().map_or_else(|| address.to_string(), |entered| entered.caller.account.clone());
-    let slot = server.requests.enter(&place).map_err(|full| match full {
-        Full::Caller => {
-            Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, "too many requests at once")
-        }
-        Full::Server => {
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "the server is busy")
-        }
-    })?;
+    let slot = place(&server.requests, &caller)?;
     let engaged = connection.engage();
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
-    let body = tokio::time::timeout(server.body_max, to_bytes(request.into_body(), BYTES_MAX)).await;
-    let bytes = match body {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(_)) => return Err(malformed("the body is cut short, or has more than 65,536 bytes")),
-        Err(_) => {
-            let what = "the body took too long to arrive";
-            return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, Code::Timeout, what));
-        }
-    };
+    let bytes = body(request, BYTES_MAX, server.body_max).await?;
     let asked: Value = decode(format, &bytes, BYTES_MAX)?;
     let attempt = Attempt { server, org: org.to_owned(), token, entered, address, asked };
     let work = move || {

@@ -55,8 +55,8 @@ impl Follower {
         let pushes = &mut self.pushes;
         let mut doubts: BTreeMap<String, HashSet<SmolStr>> = BTreeMap::new();
         let accounts = self.server.accounts.as_ref();
-        // The rows of these orgs wait until the tokens of their accounts were looked at again: a socket whose token has
-        // ended gets no hint of a later commit.
+        // An account of these orgs has changed. Their later rows wait until its tokens are read again, so a socket whose
+        // token has ended gets no hint of them.
         let mut waiting: BTreeMap<String, Vec<FeedRow>> = BTreeMap::new();
         let mut pass_on = |row: FeedRow| {
             if !hub.has_listeners(&row.org) {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use escale::codec::{FileReply, FilesRequest, Format, decode};
@@ -21,7 +21,7 @@ use super::entering::Connection;
 use super::linger::leaving;
 use super::reply::{Refusal, format_of, message};
 use super::state::{Peer, Server};
-use super::sync::{enter, text};
+use super::sync::{body, enter, text};
 use crate::engine::{Filing, Object, Put};
 
 /// Bytes of a request about objects: 1,000 names, in JSON.
@@ -60,15 +60,7 @@ async fn have(
     let engaged = connection.engage();
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
-    let read = tokio::time::timeout(server.body_max, to_bytes(request.into_body(), HAVE_BYTES_MAX)).await;
-    let bytes = match read {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(_)) => {
-            let what = format!("the body is cut short, or has more than {HAVE_BYTES_MAX} bytes");
-            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, what));
-        }
-        Err(_) => return Err(too_slow()),
-    };
+    let bytes = body(request, HAVE_BYTES_MAX, server.body_max).await?;
     let asked: FilesRequest = decode(format, &bytes, HAVE_BYTES_MAX)?;
     asked.check()?;
     let (server, org) = (Arc::clone(server), org.to_owned());

@@ -44,7 +44,7 @@ async fn answer(
     let engaged = connection.engage();
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
-    let bytes = body(request, server.body_max).await?;
+    let bytes = body(request, REQUEST_BYTES_MAX, server.body_max).await?;
     let weight = weigh(format, &bytes).await?;
     let run = {
         let (server, org, span) = (Arc::clone(&server), org.to_owned(), Span::current());
@@ -81,11 +81,16 @@ pub(super) async fn enter(
 ) -> escale::Result<(Guest, Slot)> {
     let guest = server.admit(bearer(text(headers, &header::AUTHORIZATION)), org).await?;
     let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
-    let slot = gate.enter(&caller).map_err(|full| match full {
+    let slot = place(gate, &caller)?;
+    Ok((guest, slot))
+}
+
+/// Takes a place for a caller. Errors: `too_many`, `unavailable`.
+pub(super) fn place(gate: &Arc<Gate>, caller: &str) -> escale::Result<Slot> {
+    gate.enter(caller).map_err(|full| match full {
         Full::Caller => Error::new(Code::TooMany, "too many requests at once"),
         Full::Server => Error::new(Code::Unavailable, "the server is busy"),
-    })?;
-    Ok((guest, slot))
+    })
 }
 
 /// Estimates the memory of the decoded message. Refuses the request if that is too much.
@@ -104,16 +109,21 @@ async fn weigh(format: Format, bytes: &axum::body::Bytes) -> Result<usize, Refus
     Ok(weight)
 }
 
-async fn body(request: Request<Body>, body_max: Duration) -> Result<axum::body::Bytes, Refusal> {
+/// Reads the body of a request, of at most so many bytes.
+pub(super) async fn body(
+    request: Request<Body>,
+    bytes_max: usize,
+    body_max: Duration,
+) -> Result<axum::body::Bytes, Refusal> {
     let too_large = || {
-        let text = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
+        let text = format!("a request has at most {bytes_max} bytes");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, text)
     };
     let announced = text(request.headers(), &header::CONTENT_LENGTH).and_then(|n| n.parse::<u64>().ok());
-    if announced.is_some_and(|n| n > REQUEST_BYTES_MAX as u64) {
+    if announced.is_some_and(|n| n > bytes_max as u64) {
         return Err(too_large());
     }
-    let read = to_bytes(request.into_body(), REQUEST_BYTES_MAX);
+    let read = to_bytes(request.into_body(), bytes_max);
     match tokio::time::timeout(body_max, read).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
