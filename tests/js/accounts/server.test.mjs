@@ -86,11 +86,11 @@ function device() {
 
 const codeOf = async (promise) => promise.then(() => "ok", (error) => error.code);
 
-/** Resolves once the session has no operation that waits. */
+/** Resolves once the session has no operation that waits, or has ended: whether it goes on. */
 const settled = (session) =>
   new Promise((resolve) => {
     const stop = session.status.subscribe(({ pending, phase }) => {
-      if (pending === 0 && phase === "live") queueMicrotask(() => (stop(), resolve()));
+      if (phase === "closed" || (pending === 0 && phase === "live")) queueMicrotask(() => (stop(), resolve(phase === "live")));
     });
   });
 
@@ -243,6 +243,27 @@ for (const how of ["request", "answer"]) {
       await everyDeviceOpens(world, `${how} ${at}`);
     }
     assert.ok(requests >= 4, `${requests} requests were cut`);
+  });
+
+  test(`a revocation that loses each ${how} in turn locks nobody out`, async () => {
+    for (let at = 0; at < 2; at++) {
+      const { place, devices } = await twoDevices();
+      const session = await devices[0].open(place, { passphrase: "old", mode: "avion" });
+      const line = cut(at, how);
+      const code = await codeOf(accounts.revoke(session, "others"));
+      assert.equal(code, at === 0 ? "offline" : "ok");
+      await session.close();
+      line.mend();
+      for (const one of devices) {
+        // A device that does not know yet that it was signed out learns it, locks, and comes back as a new one.
+        let session = await one.open(place, { passphrase: "old" });
+        if (!(await settled(session))) session = await one.open(place, { passphrase: "old" });
+        assert.ok(await settled(session), `${how} ${at}`);
+        await session.close();
+        const offline = await one.open(place, { passphrase: "old", mode: "avion" });
+        await offline.close();
+      }
+    }
   });
 
   test(`a sign-up that loses each ${how} in turn ends with one account`, async () => {
