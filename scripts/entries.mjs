@@ -2,7 +2,7 @@
 // gzip. They may fall. An increase is a decision (docs/performance.md).
 
 /** The entry that all others import, and never contain. */
-export const MAIN = { name: "index", bytes: 26_000 };
+export const MAIN = { name: "index", bytes: 26_100 };
 
 /**
  * The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. `acts` is for
@@ -30,13 +30,13 @@ export const ENTRIES = [
 export const SCHEMA_COMMAND = "schema-command.js";
 
 /** The wasm. */
-export const WASM = { file: "escale_bg.wasm", bytes: 416_000 };
+export const WASM = { file: "escale_bg.wasm", bytes: 416_900 };
 
 /** Modules that no application names: the main entry as some tools need it, and the wasm as JavaScript for them. */
 export const INNER = [
   { name: "bundled", bytes: 200, acts: true },
   { name: "edge", bytes: 200, acts: true },
-  { name: "carried", bytes: 418_300 },
+  { name: "carried", bytes: 419_500 },
 ];
 
 /** The oldest TypeScript that infers the types of documents. An older one would infer wrong ones in silence. */

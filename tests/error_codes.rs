@@ -22,9 +22,18 @@ fn typescript_names_every_code_and_no_other() {
     assert_eq!(declared, expected);
 }
 
+const ACCOUNTS: &str = include_str!("../js/src/accounts/faults.ts");
+
 #[test]
 fn the_codes_that_typescript_raises_have_the_kind_and_the_cure_of_the_table() {
-    let table = between("export const RAISED_HERE = {\n", "} as const");
+    let (_, rest) = ACCOUNTS.split_once("const FAULTS = {\n").expect("the table of accounts begins");
+    let (accounts, _) = rest.split_once("} as const").expect("it ends");
+    for table in [between("export const RAISED_HERE = {\n", "} as const"), accounts] {
+        check(table);
+    }
+}
+
+fn check(table: &str) {
     assert!(!table.is_empty());
     for line in table.lines() {
         let (name, _) = line.trim().split_once(':').expect("a line is `name: { .. }`");
