@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use escale::Code;
 
+use escale_server::clock::ManualClock;
+use escale_server::engine::Engine;
 use escale_server::settings::Settings;
 
 use super::support::*;
@@ -35,9 +37,26 @@ fn r72_r77_histories_equal_a_model() {
 
 fn history(chance: &mut Chance) {
     let folder = quick_folder();
-    let clock = escale_server::clock::ManualClock::at(NOON);
+    let clock = ManualClock::at(NOON);
     let engine = open(folder.path(), &clock, Settings::default()).unwrap();
-    let desk = Desk::new(&engine);
+    play(chance, &engine, &clock);
+}
+
+/// The same on PostgreSQL. Each request is read by an instance of its own, as tokens always are.
+#[cfg(feature = "postgres")]
+#[test]
+fn r72_r77_histories_equal_a_model_on_postgresql() {
+    let mut chance = Chance::new();
+    for _ in 0..3 {
+        let database = crate::support::postgres::server().database().with_clock(NOON);
+        let clock = ManualClock::at(NOON);
+        let engine = database.engine(&clock, Settings::default()).unwrap();
+        play(&mut chance.fork(), &engine, &clock);
+    }
+}
+
+fn play(chance: &mut Chance, engine: &Engine, clock: &ManualClock) {
+    let desk = Desk::new(engine);
     let mut known: BTreeMap<&str, Known> = BTreeMap::new();
     let mut void: Vec<String> = Vec::new();
     for _ in 0..40 {

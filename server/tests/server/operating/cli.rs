@@ -222,3 +222,25 @@ fn the_commands_take_the_address_of_a_database() {
     let output = command(folder.path(), "epoch", &["--adopt"]).output().unwrap();
     assert!(String::from_utf8(output.stderr).unwrap().contains("--adopt is for PostgreSQL"));
 }
+
+#[tokio::test]
+async fn account_invites_and_changes_roles_by_name() {
+    let folder = folder();
+    let org = ["--schema", "schema.json", "--org", "o"];
+    let account = |args: &[&str]| run(folder.path(), "account", &[&org, args].concat());
+    let (code, out, err) = account(&["invite", "--role", "admin"]);
+    assert_eq!((code, out.trim().len()), (Some(0), 22), "{err}");
+    let (code, _, err) = account(&["invite", "--role", "owner"]);
+    assert!(code == Some(1) && err.contains("--role: one of read, write, admin"), "{err}");
+    let (code, _, err) = account(&["role", "--login", "ada", "--role", "read"]);
+    assert!(code == Some(1) && err.contains("no open account of the org has this login"), "{err}");
+    let (_serving, address) = serve(folder.path(), &["--sign-up", "invited"]);
+    let body = r#"{"p":1,"do":"start","login":"ada","wrap":"passphrase"}"#;
+    let request = format!(
+        "POST /o/account HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let answer = exchange(address.parse().unwrap(), request.as_bytes()).await;
+    assert_eq!(answer.status, 200);
+}
