@@ -25,7 +25,9 @@ export const passkeys = /* @__PURE__ */ Object.freeze({
    * `not_supported` if the browser gives no secret for passkeys, `wrong_passphrase` if the user refuses.
    */
   async add(session: object, passphrase: string, label: string): Promise<void> {
-    const { salt, login, keep } = await placeOfPasskey(session);
-    await keep(await makePasskey(salt, login, label), passphrase);
+    const { salt, login, check, keep } = await placeOfPasskey(session);
+    // Before anything is made: a new passkey may take the place of the one that works.
+    const others = await check(passphrase);
+    await keep(await makePasskey({ salt, login, label, others }), passphrase);
   },
 });

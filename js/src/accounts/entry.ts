@@ -12,6 +12,9 @@ import { ask, changeWraps, signIn, type SecretSource, type Server, type SignedIn
 /** The pauses between attempts to sign in while the server cannot be reached. */
 const PAUSE_MS = { first: 1_000, longest: 60_000 } as const;
 
+/** How often a tab that waits for a new passphrase looks whether another tab has it. */
+const LOOK_MS = 3_000;
+
 /** How long the sign-out of a wiped device may take. */
 const SIGN_OUT_MS = 3_000;
 
@@ -47,7 +50,7 @@ export async function enter(options: EnterOptions): Promise<Entry> {
   const at: Server = { org, login, server: server ?? "" };
   const isIncognito = mode === "incognito";
   const record = await DeviceRecord.of(at, !isIncognito);
-  const { ways, device } = await record.read();
+  const { ways, device, account: known } = await record.read();
   const secret = await secretOf(at, ways, passphrase, passkey);
   const key = await record.open(secret);
   if (key) return Entry.of({ at, record, secret, key, device, label, isIncognito });
@@ -58,6 +61,10 @@ export async function enter(options: EnterOptions): Promise<Entry> {
   try {
     const source = passphrase === undefined ? sourceOf(secret) : passphraseSource(at, passphrase);
     const signed = await signInHere(at, source, device, label);
+    if (known !== undefined && known !== signed.identity.account) {
+      // Its record, and the store that opens by it, stay as they are (R75).
+      throw fault("account_mismatch", "this device has another account under this login");
+    }
     const entry = await Entry.of({ ...signed, at, record, label, isIncognito });
     await entry.has(signed);
     return entry;
@@ -109,10 +116,15 @@ export class Entry implements AccountEntry {
   #secret: Secret;
   #device: string | undefined;
   #token: string | undefined;
+  /** The last token, valid or not: a renewal carries it. */
+  #last: string | undefined;
   /** The token that the session has now. */
   #given: string | undefined;
   /** The sign-in in flight. */
   #renewing: Promise<void> | undefined;
+  /** The answer in flight to the session, which may ask again meanwhile. */
+  #asking: Promise<string | undefined> | undefined;
+  /** Whether the new passphrase of the account is awaited, and its arrival. */
   #unlocked: Deferred<void> | undefined;
   readonly #ended = new Deferred<void>();
   #isEnded = false;
@@ -137,11 +149,15 @@ export class Entry implements AccountEntry {
 
   /** A sign-in has happened: all tabs of the device have its token. */
   async has({ token, device, secret }: SignedIn & { secret: Secret }): Promise<void> {
-    this.#token = token;
+    this.#check();
+    this.#token = this.#last = token;
     this.#device = device;
     this.#secret = secret;
-    await this.#record.keep(secret, this.accountKey);
-    await this.#record.sign(this.accountKey, device, token);
+    // A copy: the session may end meanwhile, and nothing may be sealed under a key that was cleared.
+    const key = this.accountKey.slice();
+    await this.#record.keep(secret, key, this.identity.account);
+    await this.#record.sign(key, device, token);
+    key.fill(0);
   }
 
   follow(session: object, on: { fail(error: EscaleError): void; lock(): Promise<void> }): void {
@@ -154,7 +170,10 @@ export class Entry implements AccountEntry {
   }
 
   /** The token for the session. It waits for the server, and for the new passphrase if that was changed elsewhere. */
-  readonly token = async ({ refused }: { readonly refused: boolean }): Promise<string | undefined> => {
+  readonly token = (why: { readonly refused: boolean }): Promise<string | undefined> =>
+    (this.#asking ??= this.#ask(why).finally(() => (this.#asking = undefined)));
+
+  async #ask({ refused }: { readonly refused: boolean }): Promise<string | undefined> {
     for (let pause: number = PAUSE_MS.first; !this.#isEnded; pause = Math.min(pause * 2, PAUSE_MS.longest)) {
       try {
         this.#given = await this.#other(refused ? this.#given : undefined);
@@ -168,21 +187,32 @@ export class Entry implements AccountEntry {
         }
         if (failed.code === "wrong_passphrase") {
           this.#on?.fail(fault("passphrase_changed", "the passphrase was changed on another device", error));
-          this.#unlocked = new Deferred();
-          await Promise.race([this.#unlocked.promise, this.#ended.promise]);
+          await this.#newPassphrase();
           pause = PAUSE_MS.first;
         } else if (failed.retryable) {
           await Promise.race([rest(pause), this.#ended.promise]);
         } else {
           // The reason comes before the end, so that the application knows it then.
-          this.#on?.fail(failed);
+          if (!this.#isEnded) this.#on?.fail(failed);
           if (failed.code === "device_revoked" || failed.code === "account_closed") await this.#turnedAway();
           return undefined;
         }
       }
     }
     return undefined;
-  };
+  }
+
+  /** Waits until this tab is unlocked, or another tab of the device has a token again. */
+  async #newPassphrase(): Promise<void> {
+    this.#unlocked = new Deferred();
+    let isOver = false;
+    void Promise.race([this.#unlocked.promise, this.#ended.promise]).then(() => (isOver = true));
+    while (!isOver) {
+      const token = await this.#record.token(this.accountKey);
+      if (token !== undefined && token !== this.#given && token !== this.#last) return;
+      await Promise.race([this.#unlocked.promise, this.#ended.promise, rest(LOOK_MS)]);
+    }
+  }
 
   /** Asks with a token, and once more with another one if the server refuses it. */
   async withToken<T>(call: (token: string) => Promise<T>): Promise<T> {
@@ -207,8 +237,8 @@ export class Entry implements AccountEntry {
         throw error;
       });
     }
-    this.#secret = secret;
     await this.keep(secret);
+    this.#secret = secret;
   }
 
   async unlock(passphrase: string): Promise<void> {
@@ -218,6 +248,8 @@ export class Entry implements AccountEntry {
 
   async wipe(): Promise<void> {
     const token = this.#token ?? (await this.#record.token(this.accountKey));
+    // From here on nothing makes the record again.
+    this.#isEnded = true;
     if (token !== undefined) {
       const signOut = ask(this.at, { do: "sign-out" }, token).catch(() => {});
       await Promise.race([signOut, rest(SIGN_OUT_MS)]);
@@ -235,22 +267,33 @@ export class Entry implements AccountEntry {
   }
 
   /** Adds a way in on this device. */
-  keep(secret: Secret): Promise<void> {
-    return this.#record.keep(secret, this.accountKey);
+  async keep(secret: Secret): Promise<void> {
+    this.#check();
+    const key = this.accountKey.slice();
+    await this.#record.keep(secret, key, this.identity.account);
+    key.fill(0);
+  }
+
+  #check(): void {
+    if (this.#isEnded) throw fault("bad_option", "the session is closed");
   }
 
   /** A token other than that one: this tab's, another tab's, or a new one. */
   async #other(than: string | undefined): Promise<string> {
-    if (this.#isEnded) throw fault("bad_option", "the session is closed");
+    this.#check();
     const isFine = (): boolean => this.#token !== undefined && this.#token !== than;
-    if (!isFine()) this.#token = await this.#record.token(this.accountKey);
+    if (!isFine()) {
+      this.#token = await this.#record.token(this.accountKey);
+      this.#last = this.#token ?? this.#last;
+    }
     if (!isFine()) await (this.#renewing ??= this.#renew(sourceOf(this.#secret)).finally(() => (this.#renewing = undefined)));
     return this.#token as string;
   }
 
   /** Signs in again. Errors: those of `signIn`; `account_mismatch` if the server has another key. */
   async #renew(source: SecretSource): Promise<void> {
-    const signed = await signIn(this.at, source, { id: this.#device, label: this.#label }, this.#token);
+    const signed = await signIn(this.at, source, { id: this.#device, label: this.#label }, this.#last);
+    this.#check();
     if (toText(signed.key) !== toText(this.accountKey)) {
       throw fault("account_mismatch", "the server has another key for this login");
     }
@@ -259,6 +302,7 @@ export class Entry implements AccountEntry {
 
   /** The server has ended this device or the account: the session locks, and a later opening is a new device. */
   async #turnedAway(): Promise<void> {
+    if (this.#isEnded) return;
     await this.#record.sign(this.accountKey, undefined, undefined);
     await this.#on?.lock();
   }

@@ -4,7 +4,7 @@ import type { Adapter } from "../wasm/core.js";
 import { codeOf, codeText } from "./code.js";
 import { entries, passphraseSource, sourceOf, type Entry } from "./entry.js";
 import { fault } from "./faults.js";
-import { identityOf, random, saltOf, type Bytes } from "./formulas.js";
+import { identityOf, random, saltOf, toBytes, type Bytes } from "./formulas.js";
 import { DeviceRecord } from "./record.js";
 import { codeSecret, passkeySecret, passphraseSecret, wrap, type Wrap } from "./secret.js";
 import { ask, changeWraps, closeAccount, signIn, type AccountDevice, type Server, type WrapInfo } from "./wire.js";
@@ -46,14 +46,14 @@ async function newCode(at: Server, key: Bytes): Promise<{ code: string; put: Wra
 
 /**
  * Makes an account. Its key is made here, and the server never learns it. Open a session with the same passphrase
- * afterwards. Errors: `login_taken`, `invitation_needed`, `invitation_unknown`, `too_many`, `offline`.
+ * afterwards. With `from`, a session of the account, the server gets the same account again that it has lost. Errors: `login_taken`, `invitation_needed`, `invitation_unknown`, `too_many`, `offline`.
  */
 export async function signUp(
-  options: AccountPlace & { passphrase: string; invitation?: string; recoveryCode?: boolean },
+  options: AccountPlace & { passphrase: string; invitation?: string; recoveryCode?: boolean; from?: object },
 ): Promise<{ account: string; code?: string }> {
   const at = placeOf(options);
   check("passphrase", options.passphrase);
-  const key = random(32);
+  const key = options.from ? entryOf(options.from).accountKey.slice() : random(32);
   const { account, publicKey } = await identityOf(key, at.org);
   const wraps = [await wrap(await passphraseSecret(at, options.passphrase), at, key)];
   const made = options.recoveryCode ? await newCode(at, key) : undefined;
@@ -79,8 +79,8 @@ async function signedUpBefore(
   taken: unknown,
 ): Promise<{ account: string; code?: string }> {
   const source = passphraseSource(at, passphrase);
-  const signed = await signIn(at, source, {}).catch(() => {
-    throw taken;
+  const signed = await signIn(at, source, {}).catch((error: unknown) => {
+    throw (error as { code?: string }).code === "wrong_passphrase" ? taken : error;
   });
   const made = recoveryCode ? await newCode(at, signed.key) : undefined;
   if (made) await changeWraps(at, source, { put: [made.put] }, signed.token);
@@ -113,12 +113,18 @@ export async function addCode(session: object, passphrase: string): Promise<stri
 export async function placeOfPasskey(session: object): Promise<{
   salt: Bytes;
   login: string;
+  /** Proves the passphrase, and gives the ids of the passkeys that there are. */
+  check: (passphrase: string) => Promise<Bytes[]>;
   keep: (made: { id: Bytes; output: Bytes }, passphrase: string) => Promise<void>;
 }> {
   const entry = entryOf(session);
   return {
     salt: await saltOf(entry.at.org, entry.at.login),
     login: entry.at.login,
+    check: async (passphrase) => {
+      await change(entry, passphrase, {});
+      return (await wraps(session)).filter(({ by }) => by === "passkey").map(({ id }) => toBytes(id));
+    },
     keep: async ({ id, output }, passphrase) => {
       const secret = await passkeySecret(entry.at, id, output);
       await change(entry, passphrase, { put: [await wrap(secret, entry.at, entry.accountKey)] });
@@ -156,9 +162,9 @@ export async function revoke(session: object, device: string): Promise<void> {
 }
 
 /** Closes the account for ever. Its login stays taken. Data on devices opens in `avion`. */
-export async function close(session: object, passphrase: string, { force = false } = {}): Promise<void> {
+export async function close(session: object, passphrase: string): Promise<void> {
   const entry = entryOf(session);
-  await entry.withToken((token) => closeAccount(entry.at, passphraseSource(entry.at, passphrase), force, token));
+  await entry.withToken((token) => closeAccount(entry.at, passphraseSource(entry.at, passphrase), token));
 }
 
 /** Deletes the account's record from this device, after `wipe({ org, account })`. */

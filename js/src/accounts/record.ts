@@ -18,6 +18,8 @@ interface Way {
 /** The record as it is stored. */
 interface Stored {
   readonly ways: readonly Way[];
+  /** The account id: a record never changes to another account. */
+  readonly account?: string | undefined;
   /** The device's id, once the server has given one. */
   readonly device?: string | undefined;
   /** The last token, under a key that follows from K. */
@@ -53,11 +55,11 @@ export class DeviceRecord {
     return way && unwrapHere(secret, this.#owner, way.sealed);
   }
 
-  /** Adds a way in, or replaces the one of the same kind. */
-  async keep(secret: Secret, key: Bytes): Promise<void> {
+  /** Adds a way into the account, or replaces the one of the same kind. */
+  async keep(secret: Secret, key: Bytes, account: string): Promise<void> {
     const { id, rounds } = secret;
     const way = { id, rounds, sealed: await wrapHere(secret, this.#owner, key) };
-    await this.#change((stored) => ({ ...stored, ways: [...stored.ways.filter((other) => other.id !== id), way] }));
+    await this.#change((stored) => ({ ...stored, account, ways: [...stored.ways.filter((other) => other.id !== id), way] }));
   }
 
   /** Notes the device's id and its token. */

@@ -8,6 +8,14 @@ export interface PasskeyOutput {
   readonly output: Uint8Array<ArrayBuffer>;
 }
 
+/** A passkey to make: `others` are those of the account, one of which an authenticator may have already. */
+interface NewPasskey {
+  readonly salt: Uint8Array<ArrayBuffer>;
+  readonly login: string;
+  readonly label: string;
+  readonly others: readonly Uint8Array<ArrayBuffer>[];
+}
+
 /** The algorithms of a passkey's signature, which nobody checks: ES256, RS256. */
 const ALGORITHMS = [-7, -257];
 
@@ -33,7 +41,7 @@ export async function usePasskey(salt: Uint8Array<ArrayBuffer>, ids: readonly Ui
 }
 
 /** Makes a passkey, and gives its output. */
-export async function makePasskey(salt: Uint8Array<ArrayBuffer>, login: string, label: string): Promise<PasskeyOutput> {
+export async function makePasskey({ salt, login, label, others }: NewPasskey): Promise<PasskeyOutput> {
   const publicKey = {
     challenge: random(),
     rp: { name: label },
@@ -41,6 +49,7 @@ export async function makePasskey(salt: Uint8Array<ArrayBuffer>, login: string, 
     pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: "public-key" as const, alg })),
     authenticatorSelection: { residentKey: "required" as const, userVerification: "required" as const },
     extensions: { prf: { eval: { first: salt } } },
+    excludeCredentials: others.map((id) => ({ id, type: "public-key" as const })),
   };
   const made = await credential(() => navigator.credentials.create({ publicKey }));
   const id = new Uint8Array(made.rawId);

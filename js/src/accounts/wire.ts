@@ -50,13 +50,17 @@ type Answer = Record<string, unknown>;
 
 /** Sends a request, and gives the answer. */
 export async function ask({ server, org }: Server, request: object, token?: string): Promise<Answer> {
+  if (server === "") throw fault("bad_option", "server: the account needs it for this");
   const body = JSON.stringify({ p: 1, ...request }, (_, value: unknown) =>
     value instanceof Uint8Array ? { $bytes: toText(value) } : value,
   );
   let text: string;
   if (typeof server === "object" && !(server instanceof URL)) {
     if (!server.account) throw fault("bad_option", "server: the adapter has no method account");
-    const answer = await server.account(JSON.parse(body) as object);
+    const answer = await server.account(JSON.parse(body) as object, token).catch((cause: unknown) => {
+      const given = cause as { status?: number; code?: unknown };
+      throw typeof given.code === "string" ? faultOf(given.status ?? 0, given) : fault("offline", "the adapter failed", cause);
+    });
     text = typeof answer === "string" ? answer : JSON.stringify(answer);
   } else {
     text = await post(`${String(server).replace(/\/+$/, "")}/${encodeURIComponent(org)}/account`, body, token);
@@ -76,7 +80,15 @@ async function post(url: string, body: string, token: string | undefined): Promi
     throw fault("offline", "the server could not be reached", cause);
   }
   if (response.ok) return text;
-  throw faultOf(response.status, read(text));
+  const { status } = response;
+  try {
+    const given = JSON.parse(text) as { code?: unknown };
+    if (typeof given.code === "string") throw faultOf(status, given);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  // Something answers in the server's place.
+  throw fault(status >= 500 || status === 429 || status === 408 ? "offline" : "bad_reply", `the answer was ${status}, and no message of the protocol`);
 }
 
 function read(text: string): Answer {
@@ -164,7 +176,6 @@ export async function changeWraps(
 }
 
 /** Closes the account, with a proof. */
-export async function closeAccount(at: Server, source: SecretSource, force: boolean, token: string): Promise<void> {
-  const other = force ? { force } : {};
-  await proven(at, (rounds) => source.of(rounds), { name: "close", id: source.id, other, token });
+export async function closeAccount(at: Server, source: SecretSource, token: string): Promise<void> {
+  await proven(at, (rounds) => source.of(rounds), { name: "close", id: source.id, other: {}, token });
 }

@@ -140,8 +140,11 @@ export interface Adapter {
    * `pollEveryMs`.
    */
   listen?(defs: string[], on: (frame: object | string | Uint8Array) => void): (() => void) | void;
-  /** For `escale/accounts`: sends a request of the endpoint `account`, and resolves with its answer, in the JSON form. */
-  account?(request: object): Promise<object | string>;
+  /**
+   * For `escale/accounts`: sends a request of the endpoint `account` with this token, if there is one. Resolves with its
+   * answer, in the JSON form.
+   */
+  account?(request: object, token?: string): Promise<object | string>;
 }
 
 /** The contents of a def, as far as the session holds them. */

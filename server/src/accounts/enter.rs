@@ -95,23 +95,18 @@ impl Service<'_> {
             used: Vec::new(),
         };
         account.change_wraps(wraps, &[])?;
-        let taken = || Error::new(Code::LoginTaken, "the login or the key belongs to another account");
         write_kept(self.engine, self.org, |kept| {
             let answer = || Ok(entries_of([("account", Value::from(account.id.as_str()))]));
-            if let Some(before) = stored(kept, login)? {
-                let checks = |account: &Account| {
-                    let mut checks: Vec<_> = account.wraps.iter().map(|wrap| wrap.stored).collect();
-                    checks.sort_unstable();
-                    checks
-                };
-                let is_same = before.public == account.public && checks(&before) == checks(&account);
-                return if is_same && !before.is_closed { answer() } else { Err(taken()) };
+            let before = stored(kept, login)?;
+            if before.as_ref().is_some_and(|before| !before.is_closed && is_repeat(before, &account)) {
+                return answer();
             }
-            if kept.get(IDS, &account.id)?.is_some() {
-                return Err(taken());
-            }
+            // Before the rest: a stranger without an invitation learns nothing of logins.
             if let Some(role) = self.invited(kept, request)? {
                 account.role = role;
+            }
+            if before.is_some() || kept.get(IDS, &account.id)?.is_some() {
+                return Err(Error::new(Code::LoginTaken, "the login or the key belongs to another account"));
             }
             kept.put(IDS, &account.id, &entries_of([("login", Value::from(login))]))?;
             put(kept, &account)?;
@@ -121,14 +116,14 @@ impl Service<'_> {
 
     /// The role that the request's invitation gives. The invitation is used up.
     fn invited(&self, kept: &mut KeptWrite<'_>, request: &Request) -> Result<Option<String>> {
-        let Some(invite) = request.optional_text("invite")? else {
-            return match self.sign_up {
-                SignUp::Open => Ok(None),
-                _ => Err(Error::new(
-                    Code::InvitationNeeded,
-                    "this server takes no accounts without an invitation",
-                )),
+        let invite = request.optional_text("invite")?;
+        let Some(invite) = invite.filter(|_| self.sign_up != SignUp::Closed) else {
+            let what = match self.sign_up {
+                SignUp::Open => return Ok(None),
+                SignUp::Invited => "this server takes no accounts without an invitation",
+                SignUp::Closed => "this server takes no new accounts",
             };
+            return Err(Error::new(Code::InvitationNeeded, what));
         };
         let pk = sha_s(invite);
         let unknown = || Error::new(Code::InvitationUnknown, "no open invitation has this id");
@@ -140,6 +135,13 @@ impl Service<'_> {
         Ok(found.get("role").and_then(Value::as_str).map(str::to_owned))
     }
 
+    /// The end of a request's challenge. It needs no write, which a stranger could make others wait for. Errors:
+    /// `contention` for a challenge that is not this site's, for this place, or has ended.
+    fn check_challenge(&self, request: &Request, login: &str) -> Result<u64> {
+        let place = [self.org, login, request.text("wrap")?];
+        challenge::until(&self.secret, &place, self.now_ms, &request.array("challenge")?).ok_or_else(again)
+    }
+
     /// Checks the proof of a request, and uses up its challenge. Errors: `contention` for a challenge that is unknown, used
     /// or too old; `wrong_passphrase`; `account_closed`.
     pub(super) fn prove(&self, kept: &KeptWrite<'_>, request: &Request, login: &str) -> Result<Proven> {
@@ -147,9 +149,7 @@ impl Service<'_> {
         let (challenge, nonce) = (request.array("challenge")?, request.array("nonce")?);
         let proof: [u8; 32] = request.array("proof")?;
         let other = request.other()?;
-        let again = || Error::new(Code::Contention, "the challenge is unknown, used or too old: start again");
-        let place = [self.org, login, wrap_id];
-        let until = challenge::until(&self.secret, &place, self.now_ms, &challenge).ok_or_else(again)?;
+        let until = self.check_challenge(request, login)?;
         let wrong = || Error::new(Code::WrongPassphrase, "no account has this login and this secret");
         let mut account = stored(kept, login)?.ok_or_else(wrong)?;
         if account.is_closed {
@@ -178,7 +178,8 @@ impl Service<'_> {
         if account.used.len() >= USED_MAX {
             return Err(Error::new(Code::TooMany, "the account signs in too often"));
         }
-        account.used.push((challenge.to_vec(), until));
+        // The clocks of other instances may be behind: to them the challenge is valid for longer.
+        account.used.push((challenge.to_vec(), until + challenge::VALID_MS));
         Ok(Proven { account, wrap, auth })
     }
 
@@ -193,6 +194,7 @@ impl Service<'_> {
         };
         let token = b64(&random::<32>()?);
         let fresh = b64(&random::<16>()?);
+        self.check_challenge(request, login)?;
         write_kept(self.engine, self.org, |kept| {
             let Proven { mut account, wrap, auth } = self.prove(kept, request, login)?;
             let id = known.unwrap_or(&fresh);
@@ -244,6 +246,20 @@ impl Service<'_> {
             Ok(answer)
         })
     }
+}
+
+fn again() -> Error {
+    Error::new(Code::Contention, "the challenge is unknown, used or too old: start again")
+}
+
+/// Whether a sign-up is that of the account, sent again.
+fn is_repeat(before: &Account, again: &Account) -> bool {
+    let checks = |account: &Account| {
+        let mut checks: Vec<_> = account.wraps.iter().map(|wrap| wrap.stored).collect();
+        checks.sort_unstable();
+        checks
+    };
+    before.public == again.public && checks(before) == checks(again)
 }
 
 fn sign(wrap: &Wrap, auth: &[u8], public: &[u8; 32]) -> Vec<u8> {

@@ -4,13 +4,13 @@
 use escale::model::{Value, sha_s};
 use escale::{Code, Error, Result};
 
-use super::INVITATIONS;
 use super::enter::{Proven, end_token, put, random, stored};
 use super::formulas::b64;
 use super::message::{Fields, Request, Service};
 use super::record::{Account, bad, entries_of, map_of, number};
 use super::tokens::Entered;
-use crate::engine::{Engine, KeptWrite, write_kept};
+use super::{ACCOUNTS, INVITATIONS};
+use crate::engine::{Engine, KeptWrite, read_kept, write_kept};
 
 /// How long an invitation stays open, in milliseconds: 14 days.
 const INVITATION_MS: u64 = 14 * 86_400_000;
@@ -22,7 +22,7 @@ impl Service<'_> {
     /// `wraps`: changes the wraps, or only lists them.
     pub(super) fn wraps(&self, request: &Request, entered: &Entered) -> Result<Fields> {
         if !request.has("proof") {
-            let account = write_kept(self.engine, self.org, |kept| own(kept, entered))?;
+            let account = self.own(entered)?;
             return Ok(list_of(&account));
         }
         let put_wraps = if request.has("put") { request.wraps("put", self.now_ms)? } else { Vec::new() };
@@ -47,7 +47,7 @@ impl Service<'_> {
 
     /// `devices`: those that have signed in.
     pub(super) fn devices(&self, entered: &Entered) -> Result<Fields> {
-        let account = write_kept(self.engine, self.org, |kept| own(kept, entered))?;
+        let account = self.own(entered)?;
         let devices = account.devices.iter().map(|device| {
             map_of([
                 ("id", Value::from(device.id.as_str())),
@@ -74,6 +74,12 @@ impl Service<'_> {
         self.end_devices(entered, |device| device == entered.device)
     }
 
+    /// The account of a caller, to read.
+    fn own(&self, entered: &Entered) -> Result<Account> {
+        let found = read_kept(self.engine, self.org, ACCOUNTS, &sha_s(&entered.login))?;
+        open_one(found.map(|map| Account::of_map(&map)).transpose()?)
+    }
+
     fn end_devices(&self, entered: &Entered, ends: impl Fn(&str) -> bool) -> Result<Fields> {
         write_kept(self.engine, self.org, |kept| {
             let mut account = own(kept, entered)?;
@@ -88,7 +94,7 @@ impl Service<'_> {
         })
     }
 
-    /// `close`: removes the account's wraps, devices and tokens. Its login and its id stay taken. Errors: `last_admin`.
+    /// `close`: removes the account's wraps, devices and tokens. Its login and its id stay taken.
     pub(super) fn close(&self, request: &Request, entered: &Entered) -> Result<Fields> {
         write_kept(self.engine, self.org, |kept| {
             let Proven { mut account, .. } = self.prove(kept, request, &entered.login)?;
@@ -106,8 +112,12 @@ impl Service<'_> {
 
 /// The account of a caller, in the transaction.
 fn own(kept: &KeptWrite<'_>, entered: &Entered) -> Result<Account> {
+    open_one(stored(kept, &entered.login)?)
+}
+
+fn open_one(account: Option<Account>) -> Result<Account> {
     let gone = || Error::new(Code::Unauthorized, "the token is no longer valid");
-    stored(kept, &entered.login)?.filter(|account| !account.is_closed).ok_or_else(gone)
+    account.filter(|account| !account.is_closed).ok_or_else(gone)
 }
 
 fn list_of(account: &Account) -> Fields {

@@ -16,7 +16,7 @@ use crate::engine::{Engine, site_secret};
 pub(super) type Fields = BTreeMap<String, Value>;
 
 /// The fields that a proof covers by themselves, and not as `other`.
-const COVERED: [&str; 8] = ["p", "do", "login", "wrap", "challenge", "nonce", "proof", "token"];
+const COVERED: [&str; 7] = ["p", "do", "login", "wrap", "challenge", "nonce", "proof"];
 
 /// A request, checked only so far that it is a map of this protocol.
 pub(super) struct Request<'m> {
@@ -56,11 +56,11 @@ pub fn answer(
         "start" => service.start(&request),
         "sign-up" => service.sign_up(&request),
         "sign-in" => service.sign_in(&request),
-        "wraps" => service.wraps(&request, entered()?),
+        "wraps" => service.wraps(&request, request.of(entered()?)?),
         "devices" => service.devices(entered()?),
         "revoke" => service.revoke(&request, entered()?),
         "sign-out" => service.sign_out(entered()?),
-        "close" => service.close(&request, entered()?),
+        "close" => service.close(&request, request.of(entered()?)?),
         _ => Err(bad("`do` names no request")),
     };
     answer.map(Value::Map)
@@ -74,6 +74,14 @@ impl Request<'_> {
 
     pub(super) fn has(&self, name: &str) -> bool {
         self.map.contains_key(name)
+    }
+
+    /// The bearer of the token, unless the request names another login: no proof covers that.
+    fn of<'e>(&self, entered: &'e Entered) -> Result<&'e Entered> {
+        match self.optional_text("login")? {
+            Some(login) if login != entered.login => Err(bad("`login` is not that of the token")),
+            _ => Ok(entered),
+        }
     }
 
     /// A text of 1 to 1,024 characters.

@@ -1,7 +1,8 @@
 //! The tokens of accounts, as an instance knows them. The follower of the feed tells it of each account that has
 //! changed, so an open socket needs no look into the database.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use escale::Result;
@@ -33,6 +34,8 @@ pub struct Entered {
 }
 
 struct Known {
+    /// The key of the account's record.
+    account: String,
     entered: Option<Entered>,
     asked_ms: u64,
 }
@@ -42,6 +45,8 @@ struct Known {
 pub struct AccountTokens {
     /// By org and digest.
     known: Mutex<HashMap<(String, String), Known>>,
+    /// How often accounts have changed: a token that was read before such a change may be void since.
+    changes: AtomicU64,
 }
 
 /// The digest by which a token is stored.
@@ -65,29 +70,56 @@ impl AccountTokens {
             return Ok(entered);
         }
         let digest = digest_of(token);
-        let entered = read(engine, org, &digest)?;
-        if entered.is_some() {
-            // Void tokens are not noted: strangers could fill the table with them.
-            let mut known = self.lock();
+        let changes = self.changes.load(Ordering::SeqCst);
+        let Some((account, entered)) = read(engine, org, &digest)? else { return Ok(None) };
+        // Void tokens are not noted: strangers could fill the table with them.
+        let mut known = self.lock();
+        if entered.is_some() && self.changes.load(Ordering::SeqCst) == changes {
             if known.len() >= ENTRIES {
                 known.retain(|_, known| now_ms < known.asked_ms + KEPT_MS);
             }
-            known.insert((org.to_owned(), digest), Known { entered: entered.clone(), asked_ms: now_ms });
+            let entry = Known { account, entered: entered.clone(), asked_ms: now_ms };
+            known.insert((org.to_owned(), digest), entry);
         }
         Ok(entered.filter(|entered| now_ms < entered.until))
     }
 
-    /// Reads the known tokens of an org again, because one of its accounts has changed; without an org, all of them.
-    pub fn look_again(&self, engine: &Engine, org: Option<&str>) -> Result<()> {
-        let keys: Vec<(String, String)> =
-            self.lock().keys().filter(|(of, _)| org.is_none_or(|org| org == of)).cloned().collect();
+    /// The login that a stored token belongs to, valid or expired.
+    pub fn login_of(engine: &Engine, org: &str, token: &str) -> Result<Option<String>> {
+        Ok(read(engine, org, &digest_of(token))?
+            .and_then(|(_, entered)| entered)
+            .map(|entered| entered.login))
+    }
+
+    /// Reads the known tokens of these accounts again, because they have changed; without accounts, all tokens.
+    pub fn look_again(&self, engine: &Engine, of: Option<(&str, &BTreeSet<String>)>) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        let is_concerned = |(org, _): &(String, String), known: &Known| {
+            of.is_none_or(|(changed, accounts)| org == changed && accounts.contains(&known.account))
+        };
+        let keys: Vec<(String, String)> = self
+            .lock()
+            .iter()
+            .filter(|(key, known)| is_concerned(key, known))
+            .map(|(key, _)| key.clone())
+            .collect();
         for key in keys {
-            let entered = read(engine, &key.0, &key.1)?;
-            if let Some(known) = self.lock().get_mut(&key) {
-                known.entered = entered;
+            let entered = read(engine, &key.0, &key.1);
+            let mut known = self.lock();
+            match entered {
+                Ok(Some((_, entered))) => {
+                    if let Some(known) = known.get_mut(&key) {
+                        known.entered = entered;
+                    }
+                }
+                // It is void, or cannot be read: the next request tries again.
+                Ok(None) => drop(known.remove(&key)),
+                Err(error) => {
+                    tracing::warn!(%error, "a token could not be read again");
+                    known.remove(&key);
+                }
             }
         }
-        Ok(())
     }
 
     /// Whether a row of the feed says that an account has changed.
@@ -100,15 +132,13 @@ impl AccountTokens {
     }
 }
 
-fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<Entered>> {
+/// The key of a token's account, and its bearer if the account is open.
+fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<(String, Option<Entered>)>> {
     let Some(token) = read_kept(engine, org, TOKENS, digest)? else { return Ok(None) };
     let text = |name: &str| token.get(name).and_then(Value::as_str).unwrap_or_default();
     let Some(account) = read_kept(engine, org, ACCOUNTS, text("account"))? else { return Ok(None) };
     let account = Account::of_map(&account)?;
-    if account.is_closed {
-        return Ok(None);
-    }
-    Ok(Some(Entered {
+    let entered = (!account.is_closed).then(|| Entered {
         login: account.login,
         device: text("device").to_owned(),
         until: token.get("until").and_then(Value::as_u64).unwrap_or(0),
@@ -117,5 +147,6 @@ fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<Entered>> {
             may_write: account.role != "read",
             is_admin: account.role == "admin",
         },
-    }))
+    });
+    Ok(Some((text("account").to_owned(), entered)))
 }

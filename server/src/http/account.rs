@@ -14,7 +14,7 @@ use super::entering::Connection;
 use super::reply::{Refusal, format_of, message};
 use super::state::{Peer, Server};
 use super::sync::{body, place, text};
-use crate::accounts::{Entered, Late, answer as answer_of};
+use crate::accounts::{AccountTokens, Entered, Failures, Late, answer as answer_of};
 
 /// Bytes of a request: 16 wraps with long names.
 const BYTES_MAX: usize = 64 << 10;
@@ -43,8 +43,8 @@ async fn answer(
         return Err(Refusal::new(StatusCode::NOT_FOUND, Code::NotFound, what));
     }
     let token = bearer(text(request.headers(), &header::AUTHORIZATION)).map(str::to_owned);
-    let entered = server.entered(token.as_deref(), org).await?;
     let address = peer.0;
+    let entered = server.entered(token.as_deref(), org).await?;
     let caller =
         entered.as_ref().map_or_else(|| address.to_string(), |entered| entered.caller.account.clone());
     let slot = place(&server.requests, &caller)?;
@@ -80,41 +80,71 @@ impl Attempt {
         let Some(Accounts { sign_up, failures, .. }) = &server.accounts else {
             return Err(Box::new(Error::new(Code::NotFound, "this server has no accounts").into()));
         };
-        let (request, now_ms) = (self.field("do").unwrap_or_default(), server.engine.clock_ms());
-        let proves = matches!(request, "sign-in" | "wraps" | "close");
-        let (login, token) = (self.login(), self.token.as_deref().unwrap_or_default());
-        // The bearer of a valid token of the login is not kept waiting: an attacker cannot block a renewal.
-        let is_owner = entered.as_ref().is_some_and(|entered| entered.login == login)
-            && !failures.is_spent((org, token), now_ms);
-        let allowed = match request {
-            "sign-up" => failures.sign_up(*address, now_ms),
-            _ if proves && !is_owner => failures.check((org, login), *address, now_ms),
-            _ => Ok(()),
-        };
-        allowed.map_err(|Late { seconds }| {
+        let now_ms = server.engine.clock_ms();
+        let request = self.field("do").unwrap_or_default();
+        let late = |Late { seconds }| {
             let what = format!("too many attempts: the next one may come in {seconds} s");
             Box::new(Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, what).after(seconds))
-        })?;
+        };
+        if request == "sign-up" {
+            failures.sign_up(*address, now_ms).map_err(late)?;
+        }
+        // Each proof counts as a failure until it has succeeded: many at once must not all pass the check.
+        let proves = self.proves(request);
+        let is_owner = proves && self.is_owner(failures, now_ms).map_err(|error| Box::new(error.into()))?;
+        let (login, token) = (self.login(request), self.token.as_deref().unwrap_or_default());
+        if proves && !is_owner {
+            failures.begin((org, login), *address, now_ms).map_err(late)?;
+        }
         let answer = answer_of(&server.engine, org, *sign_up, asked, entered.as_ref());
-        match &answer {
-            Ok(_) if proves => failures.succeeded((org, login), *address),
-            Err(error) if proves && error.code() == Code::WrongPassphrase => {
-                failures.failed((org, login), *address, now_ms);
-                if is_owner {
-                    failures.failed((org, token), *address, now_ms);
+        if proves {
+            match &answer {
+                Ok(_) => failures.succeeded((org, login), *address),
+                Err(error) if error.code() != Code::WrongPassphrase => {
+                    if !is_owner {
+                        failures.undo((org, login), *address);
+                    }
                 }
+                Err(_) if is_owner => failures.failed_by((org, token), now_ms),
+                Err(_) => {}
             }
-            _ => {}
         }
         answer.map_err(|error| Box::new(error.into()))
+    }
+
+    /// Whether the request has a proof that is to be checked.
+    fn proves(&self, request: &str) -> bool {
+        let has_proof = self.asked.as_map().is_some_and(|map| map.contains_key("proof"));
+        match request {
+            "sign-in" => true,
+            "wraps" | "close" => has_proof && self.entered.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether the caller has the token of a device of the login, valid or expired. It is not kept waiting, so an attacker
+    /// cannot block a renewal.
+    fn is_owner(&self, failures: &Failures, now_ms: u64) -> escale::Result<bool> {
+        let Some(token) = &self.token else { return Ok(false) };
+        if failures.is_spent((&self.org, token), now_ms) {
+            return Ok(false);
+        }
+        let owner = match &self.entered {
+            Some(entered) => Some(entered.login.clone()),
+            None => AccountTokens::login_of(&self.server.engine, &self.org, token)?,
+        };
+        Ok(owner.as_deref() == Some(self.login(self.field("do").unwrap_or_default())))
     }
 
     fn field(&self, name: &str) -> Option<&str> {
         self.asked.as_map()?.get(name)?.as_str()
     }
 
-    fn login(&self) -> &str {
-        let own = self.entered.as_ref().map(|entered| entered.login.as_str());
-        self.field("login").or(own).unwrap_or_default()
+    /// The login whose secret is proven: that of the token, except for a sign-in.
+    fn login(&self, request: &str) -> &str {
+        match &self.entered {
+            Some(entered) if request != "sign-in" => &entered.login,
+            _ => self.field("login").unwrap_or_default(),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Passes the database's feed to the hub: the commits of this process and of others, in commit order.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ impl Follower {
         let accounts = self.server.accounts.as_ref();
         // An account of these orgs has changed. Their later rows wait until its tokens are read again, so a socket whose
         // token has ended gets no hint of them.
-        let mut waiting: BTreeMap<String, Vec<FeedRow>> = BTreeMap::new();
+        let mut waiting: BTreeMap<String, (BTreeSet<String>, Vec<FeedRow>)> = BTreeMap::new();
         let mut pass_on = |row: FeedRow| {
             if !hub.has_listeners(&row.org) {
                 return;
@@ -77,8 +77,8 @@ impl Follower {
         };
         let mut visit = |row: FeedRow| {
             if AccountTokens::is_concerned_by(&row.class) {
-                waiting.entry(row.org).or_default();
-            } else if let Some(rows) = waiting.get_mut(&row.org) {
+                waiting.entry(row.org).or_default().0.insert(row.pk);
+            } else if let Some((_, rows)) = waiting.get_mut(&row.org) {
                 rows.push(row);
             } else {
                 pass_on(row);
@@ -87,14 +87,14 @@ impl Follower {
         };
         let Changed { seen, is_whole } = engine.provider().changed(Some(&self.seen), &mut visit)?;
         if let Some(accounts) = accounts {
-            for org in waiting.keys() {
-                accounts.tokens.look_again(engine, Some(org))?;
+            for (org, (changed, _)) in &waiting {
+                accounts.tokens.look_again(engine, Some((org, changed)));
             }
             if !is_whole {
-                accounts.tokens.look_again(engine, None)?;
+                accounts.tokens.look_again(engine, None);
             }
         }
-        waiting.into_values().flatten().for_each(pass_on);
+        waiting.into_values().flat_map(|(_, rows)| rows).for_each(pass_on);
         for (org, accounts) in &doubts {
             hub.doubt(org, accounts);
         }

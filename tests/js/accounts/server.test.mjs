@@ -384,6 +384,71 @@ test("a session that opens with no network is offline, and goes on once there is
   await session.close();
 });
 
+test("a session that ends during a change of its passphrase leaves the device a way in", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "old" });
+  for (const method of ["close", "lock", "wipe"]) {
+    const phone = device();
+    let session = await phone.open(place, { passphrase: "old" });
+    const change = session.changePassphrase("old", "new");
+    const ended = session[method]();
+    await change.catch(({ code }) => assert.equal(code, "bad_option"));
+    await ended;
+    const codes = [];
+    for (const passphrase of ["old", "new"]) {
+      codes.push(await codeOf(phone.open(place, { passphrase }).then((opened) => opened.close())));
+    }
+    // With the network up, a device takes the passphrase that it knows and the one that the server knows.
+    assert.ok(codes.includes("ok"), `${method}: ${codes}`);
+    assert.ok(codes.every((code) => code === "ok" || code === "wrong_passphrase"), `${method}: ${codes}`);
+    session = await device().open(place, { passphrase: "new", mode: "incognito" }).catch(() => undefined);
+    await session?.changePassphrase("new", "old");
+    await session?.close();
+  }
+});
+
+/** Another server, which knows none of the accounts. */
+async function otherServer(t) {
+  const own = await mkdtemp(join(tmpdir(), "escale-accounts-"));
+  const other = await new ServerProcess(own, join(folder, "schema.json"), ["--sign-up", "open"]).start();
+  t.after(async () => {
+    await other.stop();
+    await rm(own, { recursive: true });
+  });
+  return other.url;
+}
+
+test("another account of the same login on the server leaves the device as it was", async (t) => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  const phone = device();
+  let session = await phone.open(place, { passphrase: "one" });
+  await session.collection("Note", {}).ready;
+  await session.setMode("avion");
+  session.put("Note", { id: "waits" });
+  await session.flush();
+  await session.close();
+  const elsewhere = { ...place, server: await otherServer(t) };
+  await accounts.signUp({ ...elsewhere, passphrase: "two" });
+  assert.equal(await codeOf(phone.open(elsewhere, { passphrase: "two" })), "account_mismatch");
+  session = await phone.open(place, { passphrase: "one", mode: "avion" });
+  assert.equal(session.pending().length, 1);
+  await session.close();
+});
+
+test("a server that has lost an account gets it again from a session", async (t) => {
+  const place = newPlace();
+  const { account } = await accounts.signUp({ ...place, passphrase: "one" });
+  const phone = device();
+  const session = await phone.open(place, { passphrase: "one" });
+  const elsewhere = { ...place, server: await otherServer(t) };
+  assert.equal((await accounts.signUp({ ...elsewhere, passphrase: "one", from: session })).account, account);
+  await session.close();
+  const again = await phone.open(elsewhere, { passphrase: "one" });
+  await again.put("Note", { id: "1" }).accepted;
+  await again.close();
+});
+
 test("a closed account opens offline alone", async () => {
   const place = newPlace();
   await accounts.signUp({ ...place, passphrase: "one" });

@@ -268,9 +268,17 @@ fn an_invitation_makes_one_account_with_its_role() {
     let caller = desk.bearer(&token).unwrap().caller;
     assert!(!caller.is_admin && !caller.may_write);
     assert_eq!(code(set_role(&world.engine, ORG, "nobody", "read")), Code::NotFound);
+    // A server that is closed takes invitations no more, and says nothing of logins to strangers.
+    let open = invite(&world.engine, ORG, "admin").unwrap();
+    desk.sign_up = SignUp::Closed;
+    assert_eq!(code(desk.sign_up("bob", 2, &[&one], Some(&open))), Code::InvitationNeeded);
+    assert_eq!(code(desk.sign_up("ada", 2, &[&one], None)), Code::InvitationNeeded);
+    desk.sign_up = SignUp::Invited;
+    assert_eq!(code(desk.sign_up("ada", 2, &[&one], None)), Code::InvitationNeeded);
+    desk.sign_up("bob", 2, &[&one], Some(&open)).unwrap();
     let late = invite(&world.engine, ORG, "write").unwrap();
     world.clock.advance(14 * DAY);
-    assert_eq!(code(desk.sign_up("bob", 2, &[&one], Some(&late))), Code::InvitationUnknown);
+    assert_eq!(code(desk.sign_up("zoe", 3, &[&one], Some(&late))), Code::InvitationUnknown);
 }
 
 #[test]
