@@ -11,7 +11,7 @@ export const MAIN = { name: "index", bytes: 26_100 };
 export const ENTRIES = [
   { name: "inline", bytes: 200, acts: true },
   { name: "rehearsal", bytes: 1_700 },
-  { name: "accounts", bytes: 7_000 },
+  { name: "accounts", bytes: 7_200 },
   { name: "passkeys", bytes: 1_100 },
   { name: "devtools", bytes: 14_000 },
   { name: "react", bytes: 2_048, peer: { react: ">=18" } },
@@ -30,13 +30,13 @@ export const ENTRIES = [
 export const SCHEMA_COMMAND = "schema-command.js";
 
 /** The wasm. */
-export const WASM = { file: "escale_bg.wasm", bytes: 416_900 };
+export const WASM = { file: "escale_bg.wasm", bytes: 418_000 };
 
 /** Modules that no application names: the main entry as some tools need it, and the wasm as JavaScript for them. */
 export const INNER = [
   { name: "bundled", bytes: 200, acts: true },
   { name: "edge", bytes: 200, acts: true },
-  { name: "carried", bytes: 419_500 },
+  { name: "carried", bytes: 420_500 },
 ];
 
 /** The oldest TypeScript that infers the types of documents. An older one would infer wrong ones in silence. */

@@ -167,7 +167,7 @@ codes! {
     /// The account has another passphrase now (R76).
     PassphraseChanged "passphrase_changed" S "Call session.unlock(passphrase) with the new passphrase.";
     /// The store on this device belongs to another account of the same login (R75).
-    AccountMismatch "account_mismatch" A "Call wipe({ org, account }) and accounts.forget({ org, account }) to make room: writes that wait are lost.";
+    AccountMismatch "account_mismatch" A "Call wipe and accounts.forget to make room, then open again.";
 
     // The store on the device.
     /// The passphrase, or the key, does not open the store.

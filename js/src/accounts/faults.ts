@@ -11,7 +11,7 @@ const FAULTS = {
   account_closed: { kind: "S", cure: "Open in `avion` to read this device's data." },
   device_revoked: { kind: "S", cure: "Open again, as a new device." },
   passphrase_changed: { kind: "S", cure: "Call session.unlock(passphrase) with the new passphrase." },
-  account_mismatch: { kind: "A", cure: "Call wipe({ org, account }) and accounts.forget({ org, account }) to make room: writes that wait are lost." },
+  account_mismatch: { kind: "A", cure: "Call wipe and accounts.forget to make room, then open again." },
   offline: { kind: "X", cure: "Nothing to do: the session tries again by itself." },
   bad_reply: { kind: "B", cure: "Correct the server: the message names the field, docs/protocol.md the rule." },
   not_supported: { kind: "A", cure: "This version of Escale does not do that yet; see the CHANGELOG." },

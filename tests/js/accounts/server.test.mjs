@@ -1,98 +1,12 @@
-// Accounts of the finished package against the real server, in Node over fake-indexeddb: two devices, with the network
-// cut at each request and the page ended there (R72 to R77).
+// Accounts of the finished package against the real server, in Node: devices, refusals, ends (R72 to R77).
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
-import "fake-indexeddb/auto";
 import { IDBFactory } from "fake-indexeddb";
 
-import { provide } from "../../../js/dist/testing/environment.js";
-import { ServerProcess } from "../../e2e/support/server.mjs";
-
-// Without locks, a session leads only after it has listened for other tabs for seconds.
-provide();
-
-const { defineSchema, open } = await import("escale");
-const { accounts } = await import("escale/accounts");
-
-const CLASSES = { Note: { key: ["id"] } };
-const schema = defineSchema(CLASSES);
-const originalFetch = globalThis.fetch;
-
-/** Each place has an address of its own: the server counts sign-ups and failures by it. */
-function realFetch(input, init) {
-  const request = new Request(input, init);
-  request.headers.set("x-forwarded-for", `10.0.0.${number}`);
-  return originalFetch(request);
-}
-globalThis.fetch = realFetch;
-
-let folder;
-let server;
-let number = 0;
-/** All that was sent, for the scan at the end. */
-const sent = [];
-
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), "escale-accounts-"));
-  await writeFile(join(folder, "schema.json"), JSON.stringify(CLASSES));
-  server = await new ServerProcess(folder, join(folder, "schema.json"), ["--sign-up", "open", "--trusted-proxy", "127.0.0.0/8"]).start();
-});
-
-after(async () => {
-  globalThis.fetch = originalFetch;
-  await server.stop();
-  await rm(folder, { recursive: true });
-});
-
-/** A new login, at an org of its own. */
-function newPlace() {
-  number += 1;
-  return { server: server.url, org: `org-${number}`, account: "ada" };
-}
-
-const isOfAccount = (url) => String(url).endsWith("/account");
-
-/** Cuts the network for the endpoint `account`: the n-th request is lost, or its answer, and so are all later ones. */
-function cut(at, how) {
-  let count = 0;
-  globalThis.fetch = async (url, init) => {
-    if (!isOfAccount(url)) return realFetch(url, init);
-    sent.push(String(init.body));
-    const isCut = count++ >= at;
-    if (isCut && how === "request") throw new TypeError("cut");
-    const response = await realFetch(url, init);
-    if (isCut && how === "answer") throw new TypeError("cut");
-    return response;
-  };
-  return { mend: () => (globalThis.fetch = realFetch), count: () => count };
-}
-
-/** A device: databases of its own. */
-function device() {
-  const databases = new IDBFactory();
-  const use = () => (globalThis.indexedDB = databases);
-  return {
-    use,
-    async open(place, options) {
-      use();
-      return open({ ...place, schema, accounts, ...options });
-    },
-  };
-}
-
-const codeOf = async (promise) => promise.then(() => "ok", (error) => error.code);
-
-/** Resolves once the session has no operation that waits, or has ended: whether it goes on. */
-const settled = (session) =>
-  new Promise((resolve) => {
-    const stop = session.status.subscribe(({ pending, phase }) => {
-      if (phase === "closed" || (pending === 0 && phase === "live")) queueMicrotask(() => (stop(), resolve(phase === "live")));
-    });
-  });
+import { accounts, codeOf, cut, device, folder, isOfAccount, newPlace, open, otherServer, realFetch, schema, sent, server, settled } from "./support.mjs";
 
 test("an account opens on two devices, and offline on each that it was opened on", async () => {
   const place = newPlace();
@@ -164,121 +78,6 @@ test("a store of another account, or of none, is never replaced", async () => {
   const fine = await phone.open(place, { passphrase: "one" });
   await fine.close();
 });
-
-/** The steps of a change, with two devices that have an operation each that waits. */
-async function twoDevices() {
-  const place = newPlace();
-  const { code } = await accounts.signUp({ ...place, passphrase: "old", recoveryCode: true });
-  const devices = [device(), device()];
-  for (const [n, one] of devices.entries()) {
-    const session = await one.open(place, { passphrase: "old" });
-    await session.collection("Note", {}).ready;
-    await session.flush();
-    await session.setMode("avion");
-    session.put("Note", { id: `from ${n}` });
-    await session.flush();
-    await session.close();
-  }
-  return { place, code, devices };
-}
-
-/** Every device opens offline with the old or the new passphrase, then online, and its operation arrives. */
-async function everyDeviceOpens({ place, devices }, what) {
-  for (const [n, one] of devices.entries()) {
-    const offline = [];
-    for (const passphrase of ["old", "new"]) {
-      const code = await codeOf(
-        one.open(place, { passphrase, mode: "avion" }).then(async (session) => {
-          assert.equal(session.pending().length, 1, `${what}: the operation of device ${n}`);
-          await session.close();
-        }),
-      );
-      offline.push(code);
-    }
-    assert.deepEqual([...offline].sort(), ["ok", "wrong_passphrase"], `${what}: device ${n} offline`);
-  }
-  const online = [];
-  for (const passphrase of ["old", "new"]) {
-    online.push(await codeOf(device().open(place, { passphrase }).then((session) => session.close())));
-  }
-  assert.deepEqual([...online].sort(), ["ok", "wrong_passphrase"], `${what}: a new device`);
-  const valid = online[0] === "ok" ? "old" : "new";
-  for (const one of devices) {
-    const session = await one.open(place, { passphrase: valid });
-    await settled(session);
-    await session.close();
-  }
-  const session = await device().open(place, { passphrase: valid, mode: "incognito" });
-  const notes = await session.collection("Note", {}).ready;
-  assert.deepEqual(notes.map(({ id }) => id).sort(), ["from 0", "from 1"], what);
-  await session.close();
-}
-
-for (const how of ["request", "answer"]) {
-  test(`a change of the passphrase that loses each ${how} in turn leaves every device a way in`, async () => {
-    let requests = Infinity;
-    for (let at = 0; at <= requests; at++) {
-      const world = await twoDevices();
-      const session = await world.devices[0].open(world.place, { passphrase: "old", mode: "avion" });
-      const line = cut(at, how);
-      await session.changePassphrase("old", "new").catch(({ code }) => assert.equal(code, "offline"));
-      // A change that nothing cuts tells how many requests there are.
-      if (line.count() <= at) requests = at;
-      // The page ends here.
-      await session.close();
-      line.mend();
-      await everyDeviceOpens(world, `${how} ${at}`);
-    }
-    assert.ok(requests >= 2, `${requests} requests were cut`);
-  });
-
-  test(`a recovery that loses each ${how} in turn leaves every device a way in`, async () => {
-    let requests = Infinity;
-    for (let at = 0; at <= requests; at++) {
-      const world = await twoDevices();
-      const line = cut(at, how);
-      await accounts.recover({ ...world.place, code: world.code, passphrase: "new" }).catch(({ code }) => assert.equal(code, "offline"));
-      if (line.count() <= at) requests = at;
-      line.mend();
-      await everyDeviceOpens(world, `${how} ${at}`);
-    }
-    assert.ok(requests >= 4, `${requests} requests were cut`);
-  });
-
-  test(`a revocation that loses each ${how} in turn locks nobody out`, async () => {
-    for (let at = 0; at < 2; at++) {
-      const { place, devices } = await twoDevices();
-      const session = await devices[0].open(place, { passphrase: "old", mode: "avion" });
-      const line = cut(at, how);
-      const code = await codeOf(accounts.revoke(session, "others"));
-      assert.equal(code, at === 0 ? "offline" : "ok");
-      await session.close();
-      line.mend();
-      for (const one of devices) {
-        // A device that does not know yet that it was signed out learns it, locks, and comes back as a new one.
-        let session = await one.open(place, { passphrase: "old" });
-        if (!(await settled(session))) session = await one.open(place, { passphrase: "old" });
-        assert.ok(await settled(session), `${how} ${at}`);
-        await session.close();
-        const offline = await one.open(place, { passphrase: "old", mode: "avion" });
-        await offline.close();
-      }
-    }
-  });
-
-  test(`a sign-up that loses each ${how} in turn ends with one account`, async () => {
-    for (let at = 0; at < 2; at++) {
-      const place = newPlace();
-      const line = cut(at, how);
-      const first = await codeOf(accounts.signUp({ ...place, passphrase: "one" }));
-      assert.equal(first, at === 0 ? "offline" : "ok");
-      line.mend();
-      await accounts.signUp({ ...place, passphrase: "one" });
-      const session = await device().open(place, { passphrase: "one" });
-      await session.close();
-    }
-  });
-}
 
 test("a passphrase that was changed elsewhere pauses the session until it is unlocked", async () => {
   const place = newPlace();
@@ -407,17 +206,6 @@ test("a session that ends during a change of its passphrase leaves the device a 
   }
 });
 
-/** Another server, which knows none of the accounts. */
-async function otherServer(t) {
-  const own = await mkdtemp(join(tmpdir(), "escale-accounts-"));
-  const other = await new ServerProcess(own, join(folder, "schema.json"), ["--sign-up", "open"]).start();
-  t.after(async () => {
-    await other.stop();
-    await rm(own, { recursive: true });
-  });
-  return other.url;
-}
-
 test("another account of the same login on the server leaves the device as it was", async (t) => {
   const place = newPlace();
   await accounts.signUp({ ...place, passphrase: "one" });
@@ -444,8 +232,13 @@ test("a server that has lost an account gets it again from a session", async (t)
   const elsewhere = { ...place, server: await otherServer(t) };
   assert.equal((await accounts.signUp({ ...elsewhere, passphrase: "one", from: session })).account, account);
   await session.close();
-  const again = await phone.open(elsewhere, { passphrase: "one" });
-  await again.put("Note", { id: "1" }).accepted;
+  // The server has lost the device, too: the device learns it, locks, and comes back as a new one.
+  let again = await phone.open(elsewhere, { passphrase: "one" });
+  const written = again.put("Note", { id: "1" });
+  assert.equal(await codeOf(written.accepted), "closed");
+  assert.equal(again.status.error.code, "device_revoked");
+  again = await phone.open(elsewhere, { passphrase: "one" });
+  await again.put("Note", { id: "2" }).accepted;
   await again.close();
 });
 
@@ -532,7 +325,7 @@ test("neither the server's folder nor any request holds a passphrase or a key", 
   const all = [...stored, Buffer.from(sent.join("\n"))];
   const finds = (needle) => all.some((bytes) => bytes.includes(needle));
   assert.ok(finds(place.org), "the scan finds what is there");
-  assert.ok(sent.length > 20 && keys.length > 10);
+  assert.ok(sent.length >= 3 && keys.length > 10);
   assert.equal(finds(passphrase), false);
   for (const key of new Set(keys.map((key) => key.toString("base64url")))) {
     // The value that checks a proof is a key of HMAC, and the server has it.
