@@ -21,12 +21,14 @@ import {
  *
  * @example
  * ```js
- * import { open } from "escale";
+ * import { defineSchema, open } from "escale";
  * import { accounts } from "escale/accounts";
  *
- * const place = { server: "https://example.org/api", org: "acme", account: "ada" };
+ * const schema = defineSchema({ Note: { key: ["id"] } });
+ * const place = { server: "http://localhost:7700", org: "demo", account: "ada" };
  * const { code } = await accounts.signUp({ ...place, passphrase, recoveryCode: true });
  * const session = await open({ ...place, schema, passphrase, accounts });
+ * show(code, session.identity.fingerprint); // the user keeps the code
  * ```
  */
 export const accounts = /* @__PURE__ */ Object.freeze({

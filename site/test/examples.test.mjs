@@ -24,6 +24,8 @@ const SCHEMA = {
   Draft: { key: ["form"] },
   Note: { key: ["id"] },
 };
+/** The example of accounts runs on the reference server. */
+const SCHEMA_OF_ACCOUNTS = { Note: { key: ["id"] } };
 /** The schemas of the guides that need more than the small server of the examples offers: they run on the reference server. */
 const ON_REFERENCE = {
   "modelling.md": {
@@ -93,9 +95,11 @@ for (const entry of ENTRIES) {
 }
 
 for (const { name, code } of examples) {
-  // tests/e2e/page/devtools.test.mjs runs these in Chromium.
-  if (/^(devtools|defineDevtools|EscaleDevtools)$/.test(name)) continue;
+  // tests/e2e/page/devtools.test.mjs runs these in Chromium, and passkeys.test.mjs next to it uses the last one there.
+  if (/^(devtools|defineDevtools|EscaleDevtools|passkeys)$/.test(name)) continue;
   test(`the example of ${name} runs`, { timeout: 90_000 }, async (t) => {
-    await run(t, name, code);
+    const hasAccounts = name === "accounts";
+    const server = hasAccounts ? await (await makeServer(t, { schema: SCHEMA_OF_ACCOUNTS, options: ["--sign-up", "open"] })).start() : undefined;
+    await run(t, name, code, server);
   });
 }
