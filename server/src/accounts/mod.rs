@@ -17,7 +17,6 @@ pub use failures::{Failures, Late};
 pub use formulas::{Auth, account_id, is_proven, signature};
 pub use manage::{invite, set_role};
 pub use message::answer;
-pub use record::{Account, Device, Wrap};
 pub use tokens::{AccountTokens, Entered};
 
 /// The class of the stored accounts, by the hash of the login.
