@@ -79,6 +79,9 @@ pub const FILE_BYTES_MAX: u64 = 1 << 35;
 /// Files that a document references: more are items of a class with one `file`.
 pub const FILES_MAX: usize = 1_000;
 
+/// How often a session uploads the files of an operation again because the server lacks them.
+pub const UPLOADS_AGAIN_MAX: usize = 3;
+
 /// Names of objects in one request about files.
 pub const HAVE_MAX: usize = 1_000;
 

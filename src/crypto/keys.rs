@@ -62,13 +62,15 @@ impl AccountKey {
 pub struct StoreKeys {
     seal: [[u8; 32]; Table::ALL.len()],
     index: [u8; 32],
+    files: [[u8; 32]; 2],
 }
 
 impl StoreKeys {
     /// The keys of the store with that id.
     pub fn derive(key: &AccountKey, store_id: &[u8; 16]) -> Self {
         let seal = Table::ALL.map(|table| derive(&key.0, &format!("seal/{}", table.name()), store_id));
-        StoreKeys { seal, index: derive(&key.0, "index", store_id) }
+        let of = |purpose| derive(&key.0, purpose, store_id);
+        StoreKeys { seal, index: of("index"), files: [of("files/seal"), of("files/index")] }
     }
 
     /// The name of the record with that number: equal stays equal, nothing else shows (R15).
@@ -78,6 +80,11 @@ impl StoreKeys {
         mac.update(&number.to_be_bytes());
         let digest = mac.finalize().into_bytes();
         RecordKey(digest[..16].try_into().expect("16 of 32 bytes"))
+    }
+
+    /// The keys of the store's files: to seal their records, and to name them.
+    pub fn of_files(&self) -> &[[u8; 32]; 2] {
+        &self.files
     }
 
     /// The key that the records of a table are sealed with. Only a device with its own cipher needs it.

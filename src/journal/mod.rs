@@ -3,6 +3,7 @@
 
 mod action;
 mod change;
+mod files;
 mod op;
 mod planner;
 mod policy;
@@ -11,6 +12,7 @@ mod request;
 
 pub use action::{Action, ActionType, iso8601};
 pub use change::{Change, ChangeKind, IfVersion, batched, changes_of, is_built_in, key_of, tree_of};
+pub use files::files_of;
 pub use op::{OpId, OpState, PendingOp, Unsendable, make_id};
 pub use planner::{ActionMeta, ActorSweep, Protect, Retention, plan};
 pub use policy::{Policy, Settlement, State, settle};

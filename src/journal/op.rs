@@ -123,6 +123,8 @@ pub struct PendingOp {
     pub awaits: Option<SortedSet<Def>>,
     /// `state.seen_on` by the keys of this schema.
     pub seen_on: SortedMap<DocKey, u32>,
+    /// The objects of the files that it references, if the session has files.
+    pub files: Vec<String>,
     /// The actions that it causes, until it is over.
     pub actions: Vec<Action>,
     /// Whether its documents' earlier states were known, so that its actions are complete.
@@ -432,6 +434,7 @@ impl PendingOp {
             seq: None,
             awaits: None,
             seen_on: SortedMap::new(),
+            files: Vec::new(),
             actions: Vec::new(),
             prepared: false,
             is_blind: false,

@@ -143,6 +143,11 @@ impl Layout {
         self.keys.seal_key(Table::Pages)
     }
 
+    /// The keys of the store's files, for the module that holds their bytes.
+    pub fn keys_of_files(&self) -> &[[u8; 32]; 2] {
+        self.keys.of_files()
+    }
+
     /// Pages with few bytes in use, once there are enough of them: rewriting them together saves records.
     /// Leaves out those in `but`.
     pub fn sparse_pages(&self, but: &SortedSet<u64>) -> Vec<u64> {

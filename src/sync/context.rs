@@ -9,6 +9,7 @@ use crate::model::{Def, SortedSet};
 use crate::storage::Layout;
 
 /// The configuration of a machine, which does not change.
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct Config {
     /// The mode that it starts in.
     pub mode: Mode,
@@ -18,6 +19,8 @@ pub struct Config {
     pub watches_silence: bool,
     /// Whether the application can be asked for a token.
     pub has_token: bool,
+    /// Whether the session has files: a module that holds their bytes, and gives its word on them.
+    pub has_files: bool,
     /// Milliseconds between two pulls of every def while changes are not pushed.
     pub poll_every_ms: u64,
 }

@@ -116,7 +116,18 @@ impl Machine {
         key_of(self.router.ctx.memory.schema(), class, parts)
     }
 
-    /// Operations that are not over, in order, each with whether it is blocked behind a refused one.
+    /// Whether an operation waits until its files are at the server.
+    pub fn is_uploading(&self, op: &PendingOp) -> bool {
+        self.router.outbox.table.files.hold(op)
+    }
+
+    /// The objects of files that operations reference which are not over at the server.
+    pub fn files(&self) -> Vec<String> {
+        self.router.outbox.table.files()
+    }
+
+    /// Operations that are not over, in order, each with whether it is held: behind a refused one, or until its files
+    /// are at the server.
     pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
         self.router.outbox.table.operations()
     }

@@ -19,8 +19,8 @@ pub use backoff::Backoff;
 pub use context::Config;
 pub use machine::Machine;
 pub use message::{
-    Clock, Damaged, Effect, Event, Inbox, Mode, Phase, Progress, ReadRow, Refusal, Status, StorageState,
-    Swept, TabEffect, TabEvent, Updates, Write, error_of,
+    Clock, Damaged, Effect, Event, FileWord, Inbox, Mode, Phase, Progress, ReadRow, Refusal, Status,
+    StorageState, Swept, TabEffect, TabEvent, Updates, Write, error_of,
 };
 pub use outbox::{Application, NoApplication, Reader};
 pub use reads::Changes;

@@ -240,6 +240,7 @@ impl Driver {
             }
             Effect::Past { ticket, actions } => self.settle(ticket, Answer::Past(actions)),
             Effect::Swept { ticket, swept } => self.settle(ticket, Answer::Swept(swept)),
+            Effect::Files { needed } => self.host.files(&needed),
             Effect::Saved { id } => {
                 self.host.operation(&News::Saved { id: &id, on_device: self.store.is_some() });
             }

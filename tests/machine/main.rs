@@ -8,6 +8,7 @@ mod contact;
 mod device;
 mod doubt;
 mod epochs;
+mod files;
 mod handles;
 mod harness;
 mod harness_with_device;

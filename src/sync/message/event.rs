@@ -1,7 +1,7 @@
 //! Events in, effects out.
 
 use super::tabs::{TabEffect, TabEvent};
-use super::value::{Mode, ReadRow, Refusal, Swept, Write};
+use super::value::{FileWord, Mode, ReadRow, Refusal, Swept, Write};
 use crate::codec::{LiveRequest, ServerFrame, SyncReply, SyncRequest};
 use crate::error::{Error, Result};
 use crate::journal::{Action, OpId, Retention};
@@ -132,6 +132,13 @@ pub enum Event {
         /// If false, only report the actions that would be removed.
         apply: bool,
     },
+    /// The word on objects of files for which [`Effect::Files`] asked.
+    FilesSettled {
+        /// The objects.
+        shas: Vec<String>,
+        /// The word.
+        word: FileWord,
+    },
     /// Journal records were read, in the order of the request; `None` for a record that does not exist.
     JournalRead {
         /// The ticket from [`Effect::ReadJournal`].
@@ -221,6 +228,11 @@ pub enum Effect {
         ticket: u64,
         /// The actions that the sweep removes.
         swept: Result<Swept>,
+    },
+    /// Operations wait for a word on the objects of these files, and on no others (R24).
+    Files {
+        /// The objects, sorted.
+        needed: Vec<String>,
     },
     /// An operation is on the device; in incognito, in memory.
     Saved {

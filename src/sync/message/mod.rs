@@ -11,4 +11,4 @@ pub use event::{Effect, Event};
 pub use fault::{error_of, error_of_outcome};
 pub use status::{Damaged, Phase, Progress, Status, StorageState, Updates};
 pub use tabs::{Inbox, TabEffect, TabEvent};
-pub use value::{Clock, Mode, ReadRow, Refusal, Swept, Write};
+pub use value::{Clock, FileWord, Mode, ReadRow, Refusal, Swept, Write};

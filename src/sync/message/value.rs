@@ -1,10 +1,10 @@
 //! The values in events and effects.
 
 use crate::codec::Data;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::journal::OpId;
 use crate::memory::DocKey;
-use crate::model::{Pk, Value};
+use crate::model::{Epoch, Pk, Value};
 
 /// The time as the driver knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,17 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Refusal { error, retry_after_ms: None }
     }
+}
+
+/// The word of the module that holds the bytes of files, on some of their objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileWord {
+    /// The server confirmed them in this epoch.
+    There(Epoch),
+    /// The device does not hold them: the server decides.
+    Absent,
+    /// They can never be there, for this reason: their operations are parked.
+    Failed(Code),
 }
 
 /// An operation to be issued.

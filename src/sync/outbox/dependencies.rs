@@ -9,18 +9,22 @@ use crate::model::{SortedMap, SortedSet};
 impl Table {
     /// Operations that are blocked behind a refused one (R12).
     pub fn held(&self) -> SortedSet<OpId> {
-        self.held_behind(&[])
+        self.held_behind(&[], None)
     }
 
-    /// The same, plus operations that are blocked until the device has deleted the record of a discarded one.
-    pub fn held_for_now(&self) -> SortedSet<OpId> {
-        self.held_behind(&self.due.given_up)
+    /// The same, plus operations whose files the server does not have yet (R24), and those that depend on them.
+    /// `given_up` are discarded operations whose records the device still has to delete: they block as well.
+    pub fn held_from_sending(&self, given_up: &[GivenUp]) -> SortedSet<OpId> {
+        let uploading = self.waiting.iter().find(|order| self.files.hold(&self.ops[order]));
+        self.held_behind(given_up, uploading.copied())
     }
 
-    fn held_behind(&self, given_up: &[GivenUp]) -> SortedSet<OpId> {
+    /// `uploading` is the first operation that waits for its files, if those count.
+    fn held_behind(&self, given_up: &[GivenUp], uploading: Option<u64>) -> SortedSet<OpId> {
         let mut held: SortedSet<OpId> = SortedSet::new();
         let parked = self.parked.first().copied();
-        let Some(first) = given_up.iter().map(|op| op.order).chain(parked).min() else { return held };
+        let starts = given_up.iter().map(|op| op.order).chain(parked).chain(uploading);
+        let Some(first) = starts.min() else { return held };
         let mut blocked: SortedSet<&DocKey> = SortedSet::new();
         let mut decided: SortedSet<&DocKey> = SortedSet::new();
         let mut stopped: SortedSet<&str> = given_up.iter().map(|op| op.id.as_str()).collect();
@@ -37,7 +41,8 @@ impl Table {
             let depends = op.keys.iter().any(|key| blocked.contains(key) || is_gone(key))
                 || trees.clone().any(|tree| decided.contains(tree) || is_gone(tree))
                 || op.waits_for().any(|id| stopped.contains(id));
-            if op.state.refused.is_some() || depends {
+            let lacks_files = uploading.is_some() && self.files.hold(op);
+            if op.state.refused.is_some() || depends || lacks_files {
                 blocked.extend(op.keys.iter());
                 decided.extend(op.keys.iter().filter(|key| op.decides(key)));
                 stopped.insert(&op.state.id);

@@ -5,6 +5,7 @@ mod application;
 mod conflicts;
 mod dependencies;
 mod due;
+mod files;
 mod history;
 mod journal;
 mod optimistic;

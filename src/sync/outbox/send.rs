@@ -2,12 +2,14 @@
 
 use super::application::Application;
 use super::conflicts::settle_conflict;
+use super::due::GivenUp;
+use super::refused::amend;
 use super::request_limits::{Room, take_unsendable};
 use super::table::Table;
 use super::trees::given_to;
 use crate::codec::{Fault, Op, OpResult};
 use crate::error::{Code, Error, Result};
-use crate::journal::{IfVersion, OpId, PendingOp, Unsendable};
+use crate::journal::{IfVersion, OpId, PendingOp, Unsendable, make_id};
 use crate::limits::OPS_MAX;
 use crate::memory::DocKey;
 use crate::model::{Def, Name, Pk, SortedMap, SortedSet, order};
@@ -123,7 +125,8 @@ impl Sender {
         // Operations blocked by a discarded one wait until the discard is on disk. After a crash, the
         // application could amend it, and they would have been executed before it. If the device refuses all
         // writes, they do not wait.
-        let held = if is_failing { table.held() } else { table.held_for_now() };
+        let given_up: &[GivenUp] = if is_failing { &[] } else { &table.due.given_up };
+        let held = table.held_from_sending(given_up);
         let (mut orders, mut bytes) = (Vec::new(), 0);
         let mut chain: SortedMap<u64, u64> = SortedMap::new();
         for order in numbered.iter().map(|(_, order)| *order).chain(unnumbered) {
@@ -305,8 +308,16 @@ impl Sender {
         if code == Code::VersionConflict && settle_conflict(ctx, table, app, order, &fault) {
             return Ok(());
         }
+        let is_to_upload = code == Code::FileMissing && table.is_to_upload_again(order, &fault);
         table.park(order, fault);
-        ctx.effects.push(Effect::Refused { id, error });
+        if is_to_upload {
+            // Its id is spent: the same operation goes under another one, once its files are there.
+            let new = make_id(ctx.clock.wall_ms, &mut *ctx.random)?;
+            amend(ctx, table, &id, new.clone(), None)?;
+            ctx.effects.push(Effect::Amended { id, by: new });
+        } else {
+            ctx.effects.push(Effect::Refused { id, error });
+        }
         Ok(())
     }
 

@@ -1,8 +1,9 @@
 //! The operations that are not over: issuing them, and indexes over them.
 
 use super::due::Due;
+use super::files::Files;
 use crate::error::Result;
-use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of};
+use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, files_of};
 use crate::memory::DocKey;
 use crate::model::{SortedMap, SortedSet, order};
 use crate::storage::JournalMark;
@@ -38,6 +39,8 @@ pub struct Table {
     pub summary: JournalMark,
     /// The changes that are due to the journal.
     pub(super) due: Due,
+    /// The word on the files that they reference.
+    pub files: Files,
 }
 
 impl Table {
@@ -196,14 +199,23 @@ impl Table {
         }
         let mut op = PendingOp::new(state, keys);
         op.changes = changes;
+        note_files(ctx, &mut op);
         self.insert(op);
         Ok(())
     }
 
-    /// Operations that are not over, in order, each with whether it is blocked behind a refused one.
+    /// Operations that are not over, in order, each with whether it is held: behind a refused one, or until its files
+    /// are at the server.
     pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
-        let held = self.held();
+        let held = self.held_from_sending(&[]);
         self.ops.values().map(|op| (op, held.contains(&op.state.id))).collect()
+    }
+}
+
+/// Notes the files that an operation references. Without a module for files the device holds none, and nothing waits.
+fn note_files(ctx: &Ctx, op: &mut PendingOp) {
+    if ctx.config.has_files {
+        op.files = files_of(&op.state.args);
     }
 }
 
@@ -211,6 +223,7 @@ impl Table {
 pub fn connect(ctx: &Ctx, op: &mut PendingOp) {
     op.keys = op.state.touches.iter().filter_map(|(class, pk)| ctx.memory.doc_key(class, pk)).collect();
     op.changes = changes_of(ctx.memory.schema(), &op.state.name, &op.state.args).unwrap_or(None);
+    note_files(ctx, op);
     let seen_on = op.state.seen_on.iter();
     op.seen_on =
         seen_on.filter_map(|(class, pk, era)| Some((ctx.memory.doc_key(class, pk)?, *era as u32))).collect();

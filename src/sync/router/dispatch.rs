@@ -161,6 +161,10 @@ impl Router {
                 self.outbox.sweep(ticket, retention, apply);
                 Ok(())
             }
+            Event::FilesSettled { shas, word } => {
+                self.outbox.table.settle_files(&mut self.ctx, shas, word);
+                Ok(())
+            }
             Event::JournalRead { ticket, records } => self.journal_read(ticket, records),
             Event::Woke => {
                 self.last_wake = None;

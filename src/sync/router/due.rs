@@ -10,6 +10,7 @@ impl Router {
         let now = self.ctx.clock.mono_ms;
         self.reads.hide_expired(&mut self.ctx);
         self.outbox.overlay.advance_writes(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
+        self.outbox.table.ask_for_files(&mut self.ctx);
         self.reads.answer_late(&mut self.ctx);
         // An answer may have been the last thing that kept an index.
         self.reads.drop_unused(&mut self.ctx);

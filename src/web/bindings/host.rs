@@ -45,8 +45,14 @@ impl Host for JsHost {
         }
     }
 
+    fn files(&self, needed: &[String]) {
+        if let Some(files) = method(&self.object, "files") {
+            let _ = files.call1(&self.object, &texts(needed));
+        }
+    }
+
     fn changed(&self, defs: &[String], gone: &[u32]) {
-        let defs: Array = defs.iter().map(|def| JsValue::from_str(def)).collect();
+        let defs = texts(defs);
         // An exception of the host's callback is the host's own to report.
         let _ = self.changed.call2(&self.object, &defs, &Uint32Array::from(gone));
     }
@@ -72,6 +78,10 @@ impl Host for JsHost {
             Err(exception) => Promise::reject(&exception),
         }
     }
+}
+
+fn texts(texts: &[String]) -> Array {
+    texts.iter().map(|text| JsValue::from_str(text)).collect()
 }
 
 /// An event of an operation, in the form that JavaScript gets.

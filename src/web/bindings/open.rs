@@ -46,6 +46,7 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
         has_live: server.as_ref().is_some_and(Server::can_listen),
         watches_silence: matches!(server, Some(Server::Address(..))),
         has_token: options.has_token,
+        has_files: options.has_files,
         poll_every_ms: options.poll_every_ms,
     };
     let mut random = SystemRandom;

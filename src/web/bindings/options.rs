@@ -20,6 +20,7 @@ pub(super) struct Options {
     pub server: Option<JsValue>,
     pub secret: Secret,
     pub has_token: bool,
+    pub has_files: bool,
     pub poll_every_ms: u64,
     /// The session uses memory instead of the device for now, because the device could not be opened.
     pub in_memory: bool,
@@ -41,6 +42,7 @@ pub(super) enum Secret {
 impl Options {
     pub(super) fn read(object: &JsValue) -> Result<Self> {
         let text = |name: &str| property(object, name).and_then(|value| value.as_string());
+        let flag = |name: &str| property(object, name).is_some_and(|value| value.is_truthy());
         let needed = |name: &str| {
             text(name).ok_or_else(|| Error::new(Code::BadOption, format!("`{name}` is missing")))
         };
@@ -75,9 +77,10 @@ impl Options {
             mode,
             server,
             secret,
-            has_token: property(object, "hasToken").and_then(|value| value.as_bool()).unwrap_or(false),
+            has_token: flag("hasToken"),
+            has_files: flag("hasFiles"),
             poll_every_ms: poll_every_ms(object),
-            in_memory: property(object, "inMemory").and_then(|value| value.as_bool()).unwrap_or(false),
+            in_memory: flag("inMemory"),
             format,
             databases: property(object, "databases").map(JsCast::unchecked_into),
         })

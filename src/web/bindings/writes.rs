@@ -11,7 +11,7 @@ use crate::crypto::SystemRandom;
 use crate::error::{Code, Result, fail};
 use crate::journal::{Action, OpId, OpState, PendingOp, Retention, iso8601, make_id};
 use crate::model::Value;
-use crate::sync::{Event, Machine, Swept, Write, error_of};
+use crate::sync::{Event, FileWord, Machine, Swept, Write, error_of};
 use crate::web::driver::Driver;
 use crate::web::platform::clock::now_ms;
 
@@ -131,6 +131,26 @@ impl Core {
         self.inner().driver.with(operations_json).map_err(thrown)
     }
 
+    /// The word on objects of files: `there` with the epoch of the confirmation, `absent`, or the code of an error.
+    #[wasm_bindgen(js_name = settleFiles)]
+    pub fn settle_files(&self, shas: Vec<String>, word: &str, epoch: Option<String>) -> Thrown<()> {
+        let word = word_of(word, epoch.as_deref()).map_err(thrown)?;
+        self.inner().driver.post(Event::FilesSettled { shas, word });
+        Ok(())
+    }
+
+    /// The objects of files that operations on the device reference.
+    pub fn files(&self) -> Thrown<Vec<String>> {
+        self.inner().driver.with(Machine::files).map_err(thrown)
+    }
+
+    /// The keys of the files, 32 bytes each: to seal, and to name. Empty in incognito.
+    #[wasm_bindgen(js_name = fileKeys)]
+    pub fn file_keys(&self) -> Thrown<Vec<u8>> {
+        let keys = |machine: &Machine| machine.layout().map(|layout| layout.keys_of_files().concat());
+        self.inner().driver.with(keys).map(Option::unwrap_or_default).map_err(thrown)
+    }
+
     /// Ids of accepted operations that a later epoch of the server's database does not contain.
     #[wasm_bindgen(js_name = lostByServer)]
     pub fn lost_by_server(&self) -> Thrown<Vec<String>> {
@@ -177,6 +197,14 @@ fn amend(driver: &std::rc::Rc<Driver>, id: OpId, args: Option<String>) -> Result
     Ok(new)
 }
 
+fn word_of(word: &str, epoch: Option<&str>) -> Result<FileWord> {
+    Ok(match word {
+        "there" => FileWord::There(read_json(epoch.unwrap_or_default(), Code::BadOption)?),
+        "absent" => FileWord::Absent,
+        code => FileWord::Failed(Code::parse(code).unwrap_or(Code::Internal)),
+    })
+}
+
 fn operations_json(machine: &Machine) -> String {
     let ops: Vec<OpJson> = machine
         .operations()
@@ -185,6 +213,7 @@ fn operations_json(machine: &Machine) -> String {
             let state = match (&op.state.refused, op.state.accepted, held, op.saved) {
                 (Some(_), ..) => "refused",
                 (None, Some(_), ..) => "accepted",
+                (None, None, true, _) if machine.is_uploading(op) => "uploading",
                 (None, None, true, _) => "held",
                 (None, None, false, true) => "saved",
                 (None, None, false, false) => "unsaved",

@@ -15,6 +15,8 @@ pub trait Host {
     fn status(&self);
     /// Something happened to an operation.
     fn operation(&self, news: &News<'_>);
+    /// Operations wait for a word on these objects of files, and on no others.
+    fn files(&self, _needed: &[String]) {}
     /// X was derived from the passphrase, at opening or after a change. X is enough to open the same store
     /// again.
     fn derived(&self, _x: &DerivedKey) {}

@@ -63,6 +63,7 @@ async fn open(account: &str) -> (Rc<Driver>, Array) {
         has_live: true,
         watches_silence: false,
         has_token: false,
+        has_files: false,
         poll_every_ms: crate::limits::PULL_EVERY_MS,
     };
     let machine = Machine::new(

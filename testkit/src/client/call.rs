@@ -47,6 +47,7 @@ impl Duty {
             | Effect::Matched { .. }
             | Effect::Past { .. }
             | Effect::Swept { .. }
+            | Effect::Files { .. }
             | Effect::Saved { .. }
             | Effect::Accepted { .. }
             | Effect::Refused { .. }

@@ -17,6 +17,7 @@ pub fn config() -> Config {
         has_live: false,
         watches_silence: false,
         has_token: false,
+        has_files: false,
         poll_every_ms: PULL_EVERY_MS,
     }
 }

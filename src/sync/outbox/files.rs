@@ -1,0 +1,103 @@
+//! The files of operations. An operation is sent only after the server has confirmed, in the present epoch, every file
+//! that it references and that the device holds (R24). The bytes are the application's side's matter: it gives its word on
+//! each object.
+
+use super::table::Table;
+use crate::codec::Fault;
+use crate::error::{Code, Error};
+use crate::journal::PendingOp;
+use crate::limits::UPLOADS_AGAIN_MAX;
+use crate::model::{Epoch, SortedMap};
+use crate::sync::context::Ctx;
+use crate::sync::message::{Effect, FileWord};
+
+/// The word on the files of waiting operations.
+#[derive(Default)]
+pub struct Files {
+    /// By object: true if the server has confirmed it. False if the device does not hold it: the server decides.
+    settled: SortedMap<String, bool>,
+    /// The epoch of the confirmations.
+    epoch: Option<Epoch>,
+    /// The objects that were last asked for.
+    asked: Vec<String>,
+}
+
+impl Files {
+    /// Whether an operation must wait for its files.
+    pub fn hold(&self, op: &PendingOp) -> bool {
+        op.is_waiting() && op.files.iter().any(|sha| !self.settled.contains_key(sha))
+    }
+}
+
+impl Table {
+    /// Asks for a word on the objects that operations wait for, if they are others than before.
+    pub fn ask_for_files(&mut self, ctx: &mut Ctx) {
+        if !ctx.config.has_files || ctx.is_following() {
+            return;
+        }
+        let files = &mut self.files;
+        // The database of a later epoch may have been restored: it may hold less.
+        let is_past =
+            ctx.memory.epoch().0.is_some_and(|now| files.epoch.as_ref().is_some_and(|own| own < now));
+        if is_past || self.waiting.is_empty() {
+            *files = Files { asked: std::mem::take(&mut files.asked), ..Files::default() };
+        }
+        let waiting = self.waiting.iter().flat_map(|order| &self.ops[order].files);
+        let mut needed: Vec<String> =
+            waiting.filter(|sha| !files.settled.contains_key(*sha)).cloned().collect();
+        needed.sort_unstable();
+        needed.dedup();
+        if needed != files.asked || (is_past && !needed.is_empty()) {
+            files.asked.clone_from(&needed);
+            ctx.effects.push(Effect::Files { needed });
+        }
+    }
+
+    /// Takes the word on objects.
+    pub fn settle_files(&mut self, ctx: &mut Ctx, shas: Vec<String>, word: FileWord) {
+        let files = &mut self.files;
+        let is_there = match word {
+            FileWord::There(epoch) => {
+                if ctx.memory.epoch().0.is_some_and(|now| epoch < *now) {
+                    return;
+                }
+                // Confirmations of two epochs do not mix: the earlier ones are void.
+                if files.epoch.as_ref().is_some_and(|own| *own != epoch) {
+                    files.settled.clear();
+                }
+                files.epoch = Some(epoch);
+                true
+            }
+            FileWord::Absent => false,
+            FileWord::Failed(code) => return self.park_for(ctx, &shas, code),
+        };
+        files.settled.extend(shas.into_iter().map(|sha| (sha, is_there)));
+    }
+
+    /// Parks the operations that reference one of these objects.
+    fn park_for(&mut self, ctx: &mut Ctx, shas: &[String], code: Code) {
+        let concerns = |order: &u64| self.ops[order].files.iter().any(|sha| shas.contains(sha));
+        let orders: Vec<u64> = self.waiting.iter().copied().filter(concerns).collect();
+        for order in orders {
+            self.refuse_here(ctx, order, Error::new(code, "a file that the operation references"));
+        }
+    }
+
+    /// The server lacks files of an operation. Returns whether the device holds one of them: the session then uploads
+    /// it again, a few times.
+    pub(super) fn is_to_upload_again(&mut self, order: u64, fault: &Fault) -> bool {
+        let op = &self.ops[&order];
+        let lacking = op.files.iter().filter(|sha| fault.files.contains(sha));
+        let words: Vec<Option<bool>> = lacking.map(|sha| self.files.settled.remove(sha)).collect();
+        words.contains(&Some(true)) && op.state.replaces.len() < UPLOADS_AGAIN_MAX
+    }
+
+    /// The objects that operations reference which are not over at the server: their bytes must stay.
+    pub fn files(&self) -> Vec<String> {
+        let open = self.ops.values().filter(|op| op.state.accepted.is_none());
+        let mut shas: Vec<String> = open.flat_map(|op| op.files.iter().cloned()).collect();
+        shas.sort_unstable();
+        shas.dedup();
+        shas
+    }
+}
