@@ -7,11 +7,12 @@ import { Documents } from "../views/documents.js";
 import { raise, toEscaleError, type EscaleError } from "../base/errors.js";
 import { Living } from "../wasm/living.js";
 import type { Operations } from "../writes/operation-types.js";
-import { checkOptions, type OpenOptions, type TokenSource } from "./options.js";
+import { checkOptions, checkServer, type OpenOptions, type TokenSource } from "./options.js";
 import { report } from "../base/report.js";
-import type { SchemaDeclaration } from "../schema/schema-types.js";
+import type { MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import { Session } from "./session.js";
 import { LiveStatus } from "./status.js";
+import { FileLink, type FileMeans } from "./file-link.js";
 import { Views } from "../views/views.js";
 import type { Wasm } from "../wasm/wasm.js";
 
@@ -22,11 +23,12 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
   databases?: IDBFactory,
 ): Promise<Session<S, O>> {
   const checked: CoreOptions = { ...checkOptions(options as unknown as OpenOptions), ...(databases && { databases }) };
-  const { schema, operations, conflicts, accounts, passkey, device: label } = options as unknown as OpenOptions;
+  const { schema, operations, conflicts, accounts, passkey, device: label, server, files } = options as unknown as OpenOptions;
   const entry = await accounts?.enter({ ...checked, passkey, device: label });
   if (entry) Object.assign(checked, { passphrase: undefined, key: entry.key });
   const status = new LiveStatus(checked.mode);
-  const host = new SessionHost(status, entry?.token ?? options.token, new Application(schema, operations, conflicts), checked);
+  const link = files && new FileLink(files, status);
+  const host = new SessionHost(status, entry?.token ?? options.token, new Application(schema, operations, conflicts), checked, link);
   if (typeof checked.server === "object") checked.server = status.watched(checked.server);
   try {
     const device = new Device(wasm, host);
@@ -51,6 +53,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
       views,
       device,
       entry,
+      files: link,
       forgetSecrets: () => {
         host.forget();
         entry?.end();
@@ -58,6 +61,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
     });
     entry?.follow(session, { fail: (error) => status.fail(error), lock: () => session.lock() });
     host.follow(views, session);
+    link?.start(core, meansOf(session as unknown as Session, host, checked, server));
     device.watch(living);
     return session;
   } catch (error) {
@@ -67,6 +71,27 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
     const thrown = toEscaleError(error);
     throw entry && thrown.code === "wrong_passphrase" ? entry.mismatch(thrown) : thrown;
   }
+}
+
+/** What the files of a session use of it. */
+function meansOf(session: Session, host: SessionHost, { org, databases }: CoreOptions, server: OpenOptions["server"]): FileMeans {
+  return {
+    org,
+    databases: databases ?? globalThis.indexedDB,
+    server: checkServer(server),
+    token: (refused) => host.bearer(refused),
+    fileProperties: (className) => {
+      const properties = Object.entries(session.classes[className]?.properties ?? {});
+      return properties.filter(([, type]) => type.startsWith("file")).map(([name]) => name);
+    },
+    follow: (className, match, callback) => {
+      const held = session.hold(className, match as MatchOf<SchemaDeclaration[string]>);
+      const tell = (): void => callback(held.docs);
+      const stop = held.subscribe(tell);
+      tell();
+      return stop;
+    },
+  };
 }
 
 /** The part of a session that the core's calls reach. */
@@ -92,17 +117,22 @@ class SessionHost implements DeviceHost {
   #refusal: EscaleError | undefined;
   /** The options to open the core with, until the session ends. */
   #options: CoreOptions | undefined;
+  readonly #files: FileLink | undefined;
+  /** The token that was given last. */
+  #given: string | undefined;
 
   constructor(
     status: LiveStatus,
     token: string | TokenSource | undefined,
     application: Application,
     options: CoreOptions,
+    files: FileLink | undefined,
   ) {
     this.#status = status;
     this.#token = token;
     this.#application = application;
     this.#options = options;
+    this.#files = files;
   }
 
   /** From now on the calls of the core reach these two. */
@@ -169,6 +199,10 @@ class SessionHost implements DeviceHost {
     }
   }
 
+  files(needed: string[]): void {
+    this.#files?.needed(needed);
+  }
+
   // The core expects these two to throw if the application's function throws.
   optimistic(name: string, args: string, known: string): string | undefined {
     return this.#application.optimistic(name, args, known);
@@ -181,11 +215,18 @@ class SessionHost implements DeviceHost {
   async token(refused: boolean): Promise<string | undefined> {
     try {
       if (typeof this.#token !== "function") return refused ? undefined : this.#token;
-      return await this.#token({ refused });
+      return (this.#given = await this.#token({ refused }));
     } catch (cause) {
       this.#status.fail(raise("unauthorized", "the token function of the application failed", cause));
       return undefined;
     }
+  }
+
+  /** The token for a request about files. With `refused`, another one than that, or none. */
+  async bearer(refused?: string): Promise<string | undefined> {
+    if (typeof this.#token !== "function") return refused === undefined ? this.#token : undefined;
+    if (this.#given !== undefined && this.#given !== refused) return this.#given;
+    return this.token(refused !== undefined);
   }
 }
 

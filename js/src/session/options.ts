@@ -8,6 +8,7 @@ import type { Conflicts, Operations } from "../writes/operation-types.js";
 import { checkOperations } from "../writes/operations.js";
 import { Schema } from "../schema/schema.js";
 import type { Door, PasskeySource } from "./entry.js";
+import type { FilesSource } from "./files.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { Mode } from "./status.js";
 
@@ -50,6 +51,8 @@ export interface OpenOptions<
   passkey?: PasskeySource | undefined;
   /** With `accounts`: the name under which the list of devices shows this one. */
   device?: string | undefined;
+  /** Loads the module of files: `() => import("escale/files")`. It is called on first use. */
+  files?: FilesSource | undefined;
   /**
    * Milliseconds between two pulls while the server does not push changes, because it has no socket or the socket is
    * closed. The default is 30,000, the minimum 1,000.
@@ -83,6 +86,7 @@ const KNOWN: Record<keyof OpenOptions, true> = {
   accounts: true,
   passkey: true,
   device: true,
+  files: true,
   pollEveryMs: true,
   format: true,
   operations: true,
@@ -93,7 +97,7 @@ const WIPE_KNOWN: Record<keyof WipeOptions, true> = { org: true, account: true }
 /** Checks the options and gives them as the core takes them. An unusable option is refused by its name. */
 export function checkOptions(options: OpenOptions): CoreOptions {
   checkNames("open", options, KNOWN);
-  const { schema, passphrase, key, token, accounts, format = "msgpack" } = options;
+  const { schema, passphrase, key, token, accounts, files, format = "msgpack" } = options;
   if (!(schema instanceof Schema)) throw bad("schema: must come from defineSchema");
   if (format !== "msgpack" && format !== "json") throw bad("format: must be msgpack or json");
   if (token !== undefined && typeof token !== "string" && typeof token !== "function") {
@@ -104,6 +108,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
   if (server === undefined && mode !== "avion") {
     throw bad(`server: ${mode} needs a URL or an adapter object`);
   }
+  if (files !== undefined && typeof files !== "function") throw bad('files: must be a function, () => import("escale/files")');
   if (accounts && (token !== undefined || key !== undefined)) throw bad("accounts: instead of token and key");
   if (!accounts || !options.passkey) checkSecret(accounts ? "synced" : mode, passphrase, key);
   checkOperations(options.operations);
@@ -115,6 +120,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     passphrase,
     // A copy, so that the application may overwrite its own.
     key: key && Uint8Array.from(key),
+    hasFiles: files !== undefined,
     hasToken: token !== undefined || accounts !== undefined,
     pollEveryMs: checkPollEvery(options.pollEveryMs),
     format,
@@ -170,7 +176,8 @@ function checkSecret(mode: Mode, passphrase: unknown, key: unknown): void {
   }
 }
 
-function checkServer(server: unknown): string | Adapter | undefined {
+/** Gives the server as the core takes it, or throws if it is none. */
+export function checkServer(server: unknown): string | Adapter | undefined {
   if (server === undefined) return undefined;
   if (typeof server === "string" || server instanceof URL) return checkUrl(String(server));
   if (typeof server !== "object" || server === null) throw bad("server: must be a URL or an adapter object");

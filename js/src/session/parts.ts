@@ -5,6 +5,7 @@ import type { Core } from "../wasm/core.js";
 import type { Documents } from "../views/documents.js";
 import type { Living } from "../wasm/living.js";
 import type { AccountEntry } from "./entry.js";
+import type { FileLink } from "./file-link.js";
 import type { LiveStatus } from "./status.js";
 import type { Schema } from "../schema/schema.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
@@ -25,6 +26,8 @@ export interface Parts<S extends SchemaDeclaration> {
   device: Device;
   /** The account that the session has entered, if it has any. */
   entry: AccountEntry | undefined;
+  /** The link to the module of files, if the session has any. */
+  files: FileLink | undefined;
   /** Clears the secrets with which the core could be opened again. */
   forgetSecrets: () => void;
 }

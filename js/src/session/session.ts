@@ -28,6 +28,7 @@ import type {
 } from "../writes/operation-types.js";
 import { checkMode, checkPassphrase } from "./options.js";
 import type { AccountEntry, Identity } from "./entry.js";
+import type { FileLink } from "./file-link.js";
 import type { Inspection, Meta, Parts } from "./parts.js";
 import { byKey } from "../schema/order.js";
 import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource } from "../schema/query.js";
@@ -71,6 +72,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly #device: Device;
   readonly #forgetSecrets: () => void;
   readonly #entry: AccountEntry | undefined;
+  readonly #files: FileLink | undefined;
   #closing: Promise<void> | undefined;
 
   /** @internal */
@@ -80,6 +82,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#device = parts.device;
     this.#forgetSecrets = parts.forgetSecrets;
     this.#entry = parts.entry;
+    this.#files = parts.files;
     this.identity = parts.entry?.identity;
     this.#schema = parts.schema;
     this.status = this.#status = parts.status;
@@ -220,6 +223,14 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** Deletes a document. */
   delete<C extends ClassName<S>>(className: C, key: KeyOf<S[C]>, options?: WriteOptions): Operation {
     return this.#writes.delete(className, key, options);
+  }
+
+  /** The files of the session. Loads their module at the first call; needs the option `files` of `open`. */
+  async files(): Promise<object> {
+    return this.#ask(async () => {
+      if (!this.#files) throw raise("bad_option", 'files: open the session with files: () => import("escale/files")');
+      return (await this.#files.load()).files;
+    });
   }
 
   /** Runs an application-defined operation. */
@@ -476,6 +487,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   #dispose(): void {
+    this.#files?.end();
     this.#living.free();
     this.#device.end();
     this.#forgetSecrets();

@@ -32,6 +32,8 @@ export interface Host {
    * none. Returns the new document as JSON, or `"null"` to delete it; undefined leaves the server's document.
    */
   settle?(className: string, base: string, mine: string, theirs: string): string | undefined;
+  /** Operations wait for a word on these objects of files, and on no others. */
+  files?(needed: string[]): void;
   /** X, the key derived from the passphrase (docs/rules.md). With it another instance can open the same store again. */
   derived?(x: Uint8Array): void;
   /**
@@ -60,6 +62,8 @@ export interface CoreOptions {
   databases?: IDBFactory | undefined;
   /** Whether `Host.token` can give a token. */
   hasToken: boolean;
+  /** Whether the session has files: operations wait for those that they reference. */
+  hasFiles: boolean;
   /** Milliseconds between two pulls while the server does not push changes. */
   pollEveryMs?: number | undefined;
   format: "msgpack" | "json";
@@ -105,7 +109,7 @@ export interface CoreOperation {
   args: Record<string, unknown>;
   /** Milliseconds since 1970 by the device's clock. */
   at: number;
-  state: "unsaved" | "saved" | "held" | "accepted" | "refused";
+  state: "unsaved" | "saved" | "uploading" | "held" | "accepted" | "refused";
   error?: CoreError;
   /**
    * If the operation was refused because the document had changed: the server's document. `data` is null if it is
@@ -240,6 +244,15 @@ export interface Core {
   discard(id: string): void;
   /** JSON text of an array of {@link CoreOperation}, in order. */
   operations(): string;
+  /**
+   * The word on objects of files: `there` with the epoch of the confirmation as JSON, `absent`, or the code of the error
+   * for which their operations are parked.
+   */
+  settleFiles(shas: string[], word: string, epoch: string | undefined): void;
+  /** The objects of files that operations on the device reference. */
+  files(): string[];
+  /** The keys of the files, 32 bytes to seal and 32 to name. Empty in incognito. */
+  fileKeys(): Uint8Array;
   lostByServer(): string[];
   /** JSON text of an array of {@link PastAction}, the oldest first. */
   history(className: string, key: string[]): Promise<string>;

@@ -40,7 +40,7 @@ const ENDINGS: readonly Call[] = ["lock", "close"];
 /** Calls that fail if there is no core. */
 type Impatient =
   | "def" | "subscribe" | "unsubscribe" | "subscriptions" | "list" | "changes" | "read" | "find" | "watch" | "meta" | "write" | "amend" | "discard"
-  | "operations" | "lostByServer" | "changePassphrase" | "memory";
+  | "operations" | "settleFiles" | "files" | "fileKeys" | "lostByServer" | "changePassphrase" | "memory";
 /** Every method of {@link Core}: a new one must be on one of the two lists, or `get` below does not compile. */
 type Call = (typeof PATIENT)[number] | Impatient;
 

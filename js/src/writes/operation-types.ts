@@ -169,7 +169,7 @@ export interface PendingOperation {
   /** Time of issue, in milliseconds since 1970 by the device's clock. */
   readonly at: number;
   /** `unsaved`: not in the journal yet; `saved`: sent in its turn; `held`: blocked by a refused operation. */
-  readonly state: "unsaved" | "saved" | "held";
+  readonly state: "unsaved" | "saved" | "uploading" | "held";
 }
 
 /** The server's document at the time when the server refused an operation on it. */

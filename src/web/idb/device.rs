@@ -72,7 +72,9 @@ impl Device for IdbDevice {
         // store does. It is deleted once more in the end: until the store is gone, another tab may still
         // write the backup.
         witness::delete(&self.databases, name).await?;
-        connect::delete(&self.databases.of_stores()?, name).await?;
+        let databases = self.databases.of_stores()?;
+        connect::delete(&databases, &format!("{name}-files")).await?;
+        connect::delete(&databases, name).await?;
         witness::delete(&self.databases, name).await
     }
 }

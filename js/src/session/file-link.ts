@@ -1,0 +1,109 @@
+/** Connects a session with the module of its files, which is loaded on use. */
+
+import type { Core } from "../wasm/core.js";
+import { raise, toEscaleError } from "../base/errors.js";
+import { report } from "../base/report.js";
+import type { FilesHost, FilesSource, OpenFiles } from "./files.js";
+import type { LiveStatus } from "./status.js";
+import type { Stop } from "../views/view.js";
+
+/** The means of a session that its files use. */
+export type FileMeans = Pick<FilesHost, "databases" | "org" | "server" | "token" | "follow" | "fileProperties">;
+
+const KEY_BYTES = 32;
+
+/** Loads the module once, and tells it which objects the core waits for. */
+export class FileLink {
+  readonly #source: FilesSource;
+  readonly #status: LiveStatus;
+  #connect: (() => Promise<FilesHost>) | undefined;
+  #opening: Promise<OpenFiles> | undefined;
+  #open: OpenFiles | undefined;
+  #needed: readonly string[] = [];
+  #stop: Stop | undefined;
+  #isOver = false;
+
+  constructor(source: FilesSource, status: LiveStatus) {
+    this.#source = source;
+    this.#status = status;
+  }
+
+  /** The session is open. The one that leads keeps its rules and tidies up: it loads the module once it has loaded. */
+  start(core: Core, means: FileMeans): void {
+    this.#connect = async () => ({
+      ...means,
+      name: this.#status.mode === "incognito" ? undefined : `${(await core.inspect(0)).name}-files`,
+      status: this.#status,
+      keys: () => {
+        const keys = core.fileKeys() as Uint8Array<ArrayBuffer>;
+        if (keys.length === 0) return undefined;
+        const both = { seal: keys.slice(0, KEY_BYTES), index: keys.slice(KEY_BYTES) };
+        keys.fill(0);
+        return both;
+      },
+      settle: (shas, word, epoch) => core.settleFiles([...shas], word, epoch && JSON.stringify(epoch)),
+      referenced: () => core.files(),
+      fail: (error) => this.#status.fail(error),
+    });
+    this.#stop = this.#status.subscribe(({ leads, phase }) => {
+      if (leads && phase !== "opening" && phase !== "loading") this.#loadLater();
+    });
+    if (this.#needed.length > 0) this.#loadLater();
+  }
+
+  /** The core waits for a word on these objects, and on no others. */
+  needed(shas: readonly string[]): void {
+    this.#needed = shas;
+    if (this.#open) this.#open.needed(shas);
+    else if (shas.length > 0) this.#loadLater();
+  }
+
+  /** The module. If it cannot be loaded, the next call tries again. */
+  async load(): Promise<OpenFiles> {
+    this.#opening ??= this.#load();
+    try {
+      return await this.#opening;
+    } catch (error) {
+      this.#opening = undefined;
+      throw error;
+    }
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#stop?.();
+    this.#open?.end();
+    this.#open = this.#connect = undefined;
+  }
+
+  #loadLater(): void {
+    if (this.#connect && !this.#opening) this.load().catch((error: unknown) => this.#status.fail(error));
+  }
+
+  async #load(): Promise<OpenFiles> {
+    if (!this.#connect) throw raise("closed", "the session is closed");
+    let module;
+    try {
+      module = await this.#source();
+    } catch (cause) {
+      throw raise("not_loaded", "files: the module escale/files could not be loaded", cause);
+    }
+    let open;
+    try {
+      open = await module.openFiles(await this.#connect());
+    } catch (error) {
+      throw toEscaleError(error);
+    }
+    if (this.#isOver) {
+      open.end();
+      throw raise("closed", "the session is closed");
+    }
+    this.#open = open;
+    try {
+      open.needed(this.#needed);
+    } catch (error) {
+      report(error);
+    }
+    return open;
+  }
+}
