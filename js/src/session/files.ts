@@ -5,19 +5,7 @@ import type { EscaleError } from "../base/errors.js";
 import type { Status } from "./status.js";
 import type { Stop } from "../views/view.js";
 
-/** A reference to a file, as a document holds it (docs/schema.md). */
-export interface FileRef {
-  /** The name of its object: base64url of a SHA-256. */
-  readonly sha: string;
-  /** Its bytes. */
-  readonly size: number;
-  /** Its media type, such as `image/jpeg`. */
-  readonly type?: string;
-  /** Its name for people. */
-  readonly name?: string;
-  /** The application's own hash of the whole file. */
-  readonly digest?: string;
-}
+export type { FileRef } from "../schema/schema-types.js";
 
 /** The `files` of `open`: `() => import("escale/files")`. */
 export type FilesSource = () => Promise<FilesModule>;
