@@ -6,9 +6,10 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 23] = [
+const ROOTS: [&str; 24] = [
     "js/src/accounts.ts",
     "js/src/passkeys.ts",
+    "js/src/files.ts",
     "js/src/bundled.ts",
     "js/src/edge.ts",
     "js/src/escale.wasm.d.ts",

@@ -3,48 +3,15 @@
  */
 
 import type { Identity } from "../session/entry.js";
+import { join, random, sha256, toBytes, toText, utf8, type Bytes } from "../base/binary.js";
 import { fault } from "./faults.js";
 
-/** Bytes that WebCrypto takes: never those of a shared buffer. */
-export type Bytes = Uint8Array<ArrayBuffer>;
+export { join, random, sha256, toBytes, toText, utf8, type Bytes };
 
 /** Rounds of PBKDF2: the bounds of `src/limits.rs`. A new wrap has the least. */
 export const ROUNDS = { least: 600_000, most: 10_000_000 } as const;
 
-const encoder = new TextEncoder();
 const subtle = (): SubtleCrypto => crypto.subtle;
-
-/** UTF-8. */
-export const utf8 = (text: string): Bytes => encoder.encode(text);
-
-/** Joins bytes. */
-export function join(...parts: Uint8Array[]): Bytes {
-  const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
-}
-
-/** Base64url without padding. */
-export function toText(bytes: Uint8Array): string {
-  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-}
-
-/** The bytes of base64url. */
-export function toBytes(text: string): Bytes {
-  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
-}
-
-/** Random bytes. */
-export const random = (count: number): Bytes => crypto.getRandomValues(new Uint8Array(count));
-
-/** SHA-256. */
-export const sha256 = async (bytes: Bytes): Promise<Bytes> => new Uint8Array(await subtle().digest("SHA-256", bytes));
 
 /** HMAC-SHA-256. */
 export async function hmac(key: Bytes, bytes: Bytes): Promise<Bytes> {

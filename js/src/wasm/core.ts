@@ -149,6 +149,18 @@ export interface Adapter {
    * answer, in the JSON form.
    */
   account?(request: object, token?: string): Promise<object | string>;
+  /** For `escale/files`: the objects of files (docs/protocol.md). Rejections are understood as those of `sync` are. */
+  files?: {
+    /** Which of at most 1,000 objects are there, in which epoch of the database. To ask is to confirm them. */
+    have(shas: readonly string[]): Promise<{ epoch: readonly [number, string]; there: readonly string[] }>;
+    /**
+     * Stores the bytes of an object. With `list` it is the list of a file of that size; if chunks are missing, it rejects
+     * with `{ code: "file_missing", files }`.
+     */
+    put(sha: string, bytes: Uint8Array, list?: number): Promise<unknown>;
+    /** The bytes of an object. If there is none, it rejects with `{ code: "not_found" }`. */
+    get(sha: string): Promise<Uint8Array>;
+  };
 }
 
 /** The contents of a def, as far as the session holds them. */

@@ -1,0 +1,119 @@
+/** Adding a file: it is cut, hashed, sealed and stored one chunk at a time, so that memory holds a few chunks of any file. */
+
+import type { Bytes } from "../base/binary.js";
+import { isBytes } from "../base/bytes.js";
+import type { EscaleError } from "../base/errors.js";
+import type { FileRef } from "../session/files.js";
+import { CHUNK, FILE_MAX, isListed, listOf, shaOf } from "./address.js";
+import type { Catalogue } from "./catalogue.js";
+import { fault, toFault } from "./faults.js";
+import { full, type Room } from "./room.js";
+import type { Tabs } from "./tabs.js";
+
+/** The bytes of a file, in any form. */
+export type Data = Blob | Uint8Array | ReadableStream<Uint8Array>;
+
+/** A file's type, and its name for people. */
+export interface About {
+  readonly type?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+interface Parts {
+  readonly catalogue: Catalogue;
+  readonly room: Room;
+  readonly tabs: Tabs;
+}
+
+/** Adds a file. Resolves once its record is on the device. A failure before leaves chunks that no record names. */
+export async function add(parts: Parts, data: Data, about: About): Promise<FileRef> {
+  try {
+    return await addOnce(parts, data, about);
+  } catch (error) {
+    // Another tab has removed a chunk that its cache shared with this file.
+    const isAgain = (error as EscaleError).code === "contention" && !isStream(data);
+    if (isAgain) return addOnce(parts, data, about);
+    throw toFault(error);
+  }
+}
+
+async function addOnce({ catalogue, room, tabs }: Parts, data: Data, about: About): Promise<FileRef> {
+  const put = async (digest: string, bytes: Bytes): Promise<string> => {
+    if (!(await room.has(bytes.length))) throw full();
+    const sealed = await catalogue.sealed(digest, bytes);
+    await room.put({ put: [sealed] });
+    catalogue.note([sealed[1]], []);
+    return sealed[1];
+  };
+  return tabs.alone(
+    "add",
+    async () => {
+      const chunks: string[] = [];
+      const [names, seen] = [new Set<string>(), new Set<string>()];
+      let size = 0;
+      for await (const chunk of chunksOf(data)) {
+        size += chunk.length;
+        if (size > FILE_MAX) throw fault("too_large", `a file has at most ${FILE_MAX} bytes`);
+        const digest = await shaOf(chunk);
+        if (!seen.has(digest)) names.add(await put(digest, chunk));
+        seen.add(digest);
+        chunks.push(digest);
+      }
+      const sha = isListed(size) ? await shaOf(listOf(chunks)) : (chunks[0] as string);
+      const told = { ...(about.type && { type: about.type }), ...(about.name && { name: about.name }) };
+      const now = Date.now();
+      await room.write(() =>
+        catalogue.save(sha, () => ({ key: sha, size, ...told, added: now, read: now, chunks }), { have: [...names], isDurable: true }),
+      );
+      tabs.post({ put: [...names], record: sha });
+      return Object.freeze({ sha, size, ...told });
+    },
+    "shared",
+  );
+}
+
+/** The chunks of a file: all but the last one are full. The empty file is one empty chunk. */
+async function* chunksOf(data: Data): AsyncGenerator<Bytes> {
+  if (isBytes(data)) {
+    let from = 0;
+    do yield data.slice(from, from + CHUNK);
+    while ((from += CHUNK) < data.length);
+  } else if (typeof (data as Partial<Blob> | null)?.arrayBuffer === "function") {
+    const blob = data as Blob;
+    let from = 0;
+    do yield new Uint8Array(await blob.slice(from, from + CHUNK).arrayBuffer());
+    while ((from += CHUNK) < blob.size);
+  } else if (isStream(data)) {
+    yield* cut(data.getReader());
+  } else {
+    throw fault("bad_option", "add takes a Blob, bytes, or a stream of bytes");
+  }
+}
+
+async function* cut(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Bytes> {
+  let chunk = new Uint8Array(CHUNK);
+  let [filled, isFirst, isWhole] = [0, true, false];
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      if (!isBytes(value)) throw fault("bad_option", "the stream does not give bytes");
+      for (let at = 0; at < value.length; ) {
+        const part = value.subarray(at, at + CHUNK - filled);
+        chunk.set(part, filled);
+        at += part.length;
+        filled += part.length;
+        if (filled < CHUNK) continue;
+        yield chunk;
+        [chunk, filled, isFirst] = [new Uint8Array(CHUNK), 0, false];
+      }
+    }
+    isWhole = true;
+    if (filled > 0 || isFirst) yield chunk.slice(0, filled);
+  } finally {
+    // The source learns that nobody reads on.
+    if (!isWhole) await reader.cancel().catch(() => {});
+  }
+}
+
+const isStream = (data: Data): data is ReadableStream<Uint8Array> => typeof (data as Partial<ReadableStream> | null)?.getReader === "function";

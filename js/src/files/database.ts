@@ -1,0 +1,128 @@
+/**
+ * Records in IndexedDB. It holds bytes and never Blobs, which WebKit loses. A transaction waits for nothing but its own
+ * requests, and has happened on `complete` alone.
+ */
+
+import { toBytes, toText, type Bytes } from "../base/binary.js";
+import { isBytes } from "../base/bytes.js";
+import type { Table } from "./cipher.js";
+import { fault } from "./faults.js";
+import { isSame, type Change, type Store } from "./store.js";
+
+const VERSION = 1;
+
+/** A value that the browser has lost the file of. */
+const UNREADABLE = "NotReadableError";
+
+/** Records in a database. */
+export class DatabaseStore implements Store {
+  readonly #databases: IDBFactory;
+  readonly #name: string;
+  #opening: Promise<IDBDatabase> | undefined;
+  /** Nothing is opened again: the session ended, or another tab deletes the database. */
+  #isEnded = false;
+
+  constructor(databases: IDBFactory, name: string) {
+    this.#databases = databases;
+    this.#name = name;
+  }
+
+  async read(table: Table, name: string): Promise<Bytes | undefined> {
+    try {
+      const value = await this.#run("readonly", (stores) => settled(stores(table).get(toBytes(name)) as IDBRequest<unknown>));
+      return isBytes(value) ? (value as Bytes) : undefined;
+    } catch (error) {
+      if (nameOf((error as Error).cause) === UNREADABLE) return undefined;
+      throw error;
+    }
+  }
+
+  async names(table: Table): Promise<string[]> {
+    return this.#run("readonly", (stores) => namesOf(stores(table)));
+  }
+
+  async write({ put = [], remove = [], was = [], have = [], only, isDurable }: Change): Promise<boolean> {
+    return this.#run(
+      "readwrite",
+      async (stores) => {
+        const [c, d] = [stores("c"), stores("d")];
+        const fine = await Promise.all([
+          ...was.map(async ([name, bytes]) => isSame(await settled(d.get(toBytes(name)) as IDBRequest<Bytes | undefined>), bytes)),
+          ...have.map(async (name) => (await settled(c.getKey(toBytes(name)))) !== undefined),
+          !only || namesOf(d).then((names) => names.every((name) => only.has(name))),
+        ]);
+        if (fine.includes(false)) return false;
+        for (const [table, name] of remove) stores(table).delete(toBytes(name));
+        for (const [table, name, bytes] of put) stores(table).put(bytes, toBytes(name));
+        return true;
+      },
+      isDurable ? "strict" : "relaxed",
+    );
+  }
+
+  async clear(): Promise<void> {
+    await this.#run("readwrite", (stores) => Promise.all([settled(stores("c").clear()), settled(stores("d").clear())]));
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    this.#drop();
+  }
+
+  /** Runs a transaction. If the browser has closed the database, it opens it again, once. */
+  async #run<T>(
+    mode: IDBTransactionMode,
+    work: (stores: (table: Table) => IDBObjectStore) => Promise<T>,
+    durability: IDBTransactionDurability = "relaxed",
+  ): Promise<T> {
+    for (let isAgain = false; ; isAgain = true) {
+      if (this.#isEnded) throw fault("closed", "the files are closed");
+      try {
+        const database = await (this.#opening ??= this.#open());
+        const transaction = database.transaction(["c", "d"], mode, { durability });
+        const complete = new Promise<void>((resolve, reject) => {
+          transaction.oncomplete = () => resolve();
+          transaction.onabort = () => reject(transaction.error ?? new DOMException("the transaction ended", "AbortError"));
+        });
+        const [result] = await Promise.all([work((table) => transaction.objectStore(table)), complete]);
+        return result;
+      } catch (error) {
+        const name = nameOf(error);
+        if (name === "QuotaExceededError") throw fault("storage_full", "the device has no room for files", error);
+        if (name === "VersionError") throw fault("store_too_new", "the files were written by a newer version", error);
+        if (isAgain || name === UNREADABLE) throw fault("storage_failed", `the database of files failed (${name})`, error);
+        this.#drop();
+      }
+    }
+  }
+
+  async #open(): Promise<IDBDatabase> {
+    const opening = this.#databases.open(this.#name, VERSION);
+    opening.onupgradeneeded = () => {
+      opening.result.createObjectStore("c");
+      opening.result.createObjectStore("d");
+    };
+    const database = await settled(opening);
+    database.onclose = () => (this.#opening = undefined);
+    // Another tab wipes the store. Opened again, it would come back.
+    database.onversionchange = () => this.end();
+    if (this.#isEnded) database.close();
+    return database;
+  }
+
+  #drop(): void {
+    void this.#opening?.then((database) => database.close(), () => {});
+    this.#opening = undefined;
+  }
+}
+
+const nameOf = (error: unknown): string => (error instanceof Error || error instanceof DOMException ? error.name : typeof error);
+
+const namesOf = async (store: IDBObjectStore): Promise<string[]> =>
+  (await settled(store.getAllKeys())).map((key) => toText(new Uint8Array(key as ArrayBuffer)));
+
+const settled = <T>(request: IDBRequest<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error ?? new DOMException("the request failed", "UnknownError"));
+  });
