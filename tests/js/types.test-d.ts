@@ -243,7 +243,7 @@ void open({ org: "demo", schema, server: "http://x", passphrase: "x", conflicts:
 
 // The operations written so far.
 session.refused.subscribe(([first]) => first?.amend({ ...first.args, more: 1 }).accepted);
-session.pending()[0]?.state satisfies "unsaved" | "saved" | "held" | undefined;
+session.pending()[0]?.state satisfies "unsaved" | "saved" | "uploading" | "held" | undefined;
 const [past] = await session.history("Package", ["0ad"]);
 isTrue<Same<NonNullable<typeof past>["doc"], Package | null>>();
 await session.journal.sweep({ days: 30, max: 5, apply: true });

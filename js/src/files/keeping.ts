@@ -15,7 +15,7 @@ import { AT_ONCE, type Reading } from "./reading.js";
 import type { Remote } from "./remote.js";
 import type { States } from "./states.js";
 import type { Tabs } from "./tabs.js";
-import type { Keep } from "./types.js";
+import type { Keep, KeptMatch } from "./types.js";
 
 /** A rule that this session follows. */
 interface Followed {
@@ -59,11 +59,11 @@ export class Keeping {
     this.#rules.set(id, rule);
     this.#write(id, rule);
     this.#follow();
-    return this.#handle(id);
+    return this.#handle(id, rule);
   }
 
   keeps(): readonly Keep[] {
-    return Object.freeze([...this.#rules.keys()].map((id) => this.#handle(id)));
+    return Object.freeze([...this.#rules].map(([id, rule]) => this.#handle(id, rule)));
   }
 
   /** Takes the rules as the device has them: another tab may have changed them. */
@@ -108,14 +108,14 @@ export class Keeping {
     this.#follow();
   }
 
-  #handle(id: string): Keep {
+  #handle(id: string, rule: Rule): Keep {
     const release = (): void => {
       if (!this.#rules.delete(id)) return;
       this.#write(id, undefined);
       this.#follow();
       this.#parts.onRelease();
     };
-    return Object.freeze({ id, release });
+    return Object.freeze({ id, what: rule.ref ?? (rule as KeptMatch), release });
   }
 
   #write(id: string, rule: Rule | undefined): void {

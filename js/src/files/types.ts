@@ -33,9 +33,19 @@ export interface KeepMatch<S extends SchemaDeclaration = SchemaDeclaration, C ex
   readonly max?: number;
 }
 
+/** A {@link KeepMatch} of any class. */
+export interface KeptMatch {
+  readonly class: string;
+  readonly match: Readonly<Record<string, unknown>>;
+  readonly properties?: readonly string[];
+  readonly max?: number;
+}
+
 /** A rule that keeps files on the device. It survives openings. */
 export interface Keep {
   readonly id: string;
+  /** What it keeps, as it was given to `keep`. */
+  readonly what: FileRef | KeptMatch;
   /** Ends it. The bytes become a cache. */
   release(): void;
 }

@@ -1,6 +1,7 @@
 /** The part of `escale/files` that a session uses. The main entry holds its types only. */
 
 import type { Adapter } from "../wasm/core.js";
+import type { Files } from "../files/types.js";
 import type { EscaleError } from "../base/errors.js";
 import type { Status } from "./status.js";
 import type { Stop } from "../views/view.js";
@@ -19,7 +20,7 @@ export interface FilesModule {
 /** The files of an open session, as the session drives them. */
 export interface OpenFiles {
   /** What the application gets. */
-  readonly files: object;
+  readonly files: Files;
   /** The core waits for a word on these objects, and on no others: their operations cannot be sent before. */
   needed(shas: readonly string[]): void;
   /** The session ends. No secret and no connection stays. */

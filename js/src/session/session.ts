@@ -28,6 +28,7 @@ import type {
 } from "../writes/operation-types.js";
 import { checkMode, checkPassphrase } from "./options.js";
 import type { AccountEntry, Identity } from "./entry.js";
+import type { Files } from "../files/types.js";
 import type { FileLink } from "./file-link.js";
 import type { Inspection, Meta, Parts } from "./parts.js";
 import { byKey } from "../schema/order.js";
@@ -226,10 +227,10 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   /** The files of the session. Loads their module at the first call; needs the option `files` of `open`. */
-  async files(): Promise<object> {
+  async files(): Promise<Files<S>> {
     return this.#ask(async () => {
       if (!this.#files) throw raise("bad_option", 'files: open the session with files: () => import("escale/files")');
-      return (await this.#files.load()).files;
+      return (await this.#files.load()).files as Files<S>;
     });
   }
 
