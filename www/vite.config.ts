@@ -11,6 +11,7 @@ export default defineConfig({
   resolve: {
     alias: {
       "escale/accounts": here("../pkg/accounts.js"),
+      "escale/files": here("../pkg/files.js"),
       "escale/offline": here("../pkg/offline.js"),
       "escale/devtools": here("../pkg/devtools.js"),
       "escale/rehearsal": here("../pkg/rehearsal.js"),

@@ -1,7 +1,7 @@
 //! The files that an operation references.
 
-use crate::model::Value;
 use crate::model::schema::FileRef;
+use crate::model::{Value, order};
 
 /// The objects of all files that these arguments reference, each once. Every map that has the form of a reference counts
 /// as one, so that the application's own operations need not name theirs. A map that has it by chance does no harm: the
@@ -9,7 +9,7 @@ use crate::model::schema::FileRef;
 pub fn files_of(args: &Value) -> Vec<String> {
     let mut found = Vec::new();
     find(args, &mut found);
-    found.sort_unstable();
+    order::sort(&mut found);
     found.dedup();
     found
 }

@@ -36,10 +36,10 @@ export async function defOf(topic: Topic): Promise<string> {
   return `Package/${collection}@${await shaS(topic.name)}`;
 }
 
-/** The defs of a package with its notes. */
-export async function noteDefs(name: string): Promise<string[]> {
+/** The defs of a package with its items of a class. */
+export async function itemDefs(className: "Note" | "Attachment", name: string): Promise<string[]> {
   const pk = await shaS(name);
-  return [`Package@${pk}`, `Note/in@${pk}`];
+  return [`Package@${pk}`, `${className}/in@${pk}`];
 }
 
 async function topicsHeld(session: Session): Promise<Topic[]> {

@@ -2,7 +2,7 @@
 
 import { defineSchema, type Document } from "escale";
 
-/** Packages, and the notes that visitors add to them. A note exists as long as its package does. */
+/** Packages, and the notes and files that visitors add to them. Both exist as long as their package does. */
 export const schema = defineSchema({
   Package: {
     key: ["name"],
@@ -22,6 +22,7 @@ export const schema = defineSchema({
     },
   },
   Note: { in: "Package", key: ["package", "id"], properties: { text: "string", at: "number" } },
+  Attachment: { in: "Package", key: ["package", "id"], properties: { file: "file", at: "number" } },
 });
 
 /** A Debian package as the session hands it out: frozen, and the same object until its version changes. */
@@ -29,3 +30,6 @@ export type Package = Document<typeof schema, "Package">;
 
 /** A note on a package. `at` is the time of its writing, by the clock of the device that wrote it. */
 export type Note = Document<typeof schema, "Note">;
+
+/** A file on a package. `at` is the time of its adding, by the clock of that device. */
+export type Attachment = Document<typeof schema, "Attachment">;

@@ -1,7 +1,7 @@
 /** The writes of this page: edits, moves, deletions and restorations of packages, notes on them, and their outcomes. */
 
-import { newId, type Operation, type OperationArgs, type RefusedOperation } from "escale";
-import type { Note, Package } from "./schema";
+import { newId, type FileRef, type Operation, type OperationArgs, type RefusedOperation } from "escale";
+import type { Attachment, Note, Package } from "./schema";
 import type { Session } from "./session";
 
 /** The changes of an edit. */
@@ -110,6 +110,20 @@ export class Writes {
     this.tell();
   }
 
+  /** Attaches a file that is on this device to a package. The write goes once the server has the bytes. */
+  addAttachment(name: string, file: FileRef): void {
+    const attachment = { package: name, id: newId(), file, at: Date.now() };
+    this.track(describe("doc.put", { class: "Attachment", data: { ...attachment, file: { ...file } } }), this.session.put("Attachment", attachment));
+    this.tell();
+  }
+
+  /** Removes an attachment. */
+  removeAttachment(attachment: Attachment): void {
+    const key = [attachment.package, attachment.id] as const;
+    this.track(describe("doc.delete", { class: "Attachment", key }), this.session.delete("Attachment", key));
+    this.tell();
+  }
+
   /**
    * Sends other arguments in place of a refused write. If the write conflicted, it expects the server's current
    * version.
@@ -183,6 +197,13 @@ export function describe(name: string, args: OperationArgs): Described {
     return name === "doc.delete"
       ? { package: named, verb: "Delete a note on", detail: "" }
       : { package: named, verb: "Add a note to", detail: `"${shorten(note?.text ?? "")}"` };
+  }
+  if (args.class === "Attachment") {
+    const attachment = args.data as Partial<Attachment> | undefined;
+    const named = attachment?.package ?? key?.[0] ?? "";
+    return name === "doc.delete"
+      ? { package: named, verb: "Remove a file from", detail: "" }
+      : { package: named, verb: "Attach to", detail: shorten(attachment?.file?.name ?? "") };
   }
   const data = args.data as { name?: string } | undefined;
   const named = key?.[0] ?? data?.name ?? name;

@@ -7,15 +7,17 @@ use crate::codec::Fault;
 use crate::error::{Code, Error};
 use crate::journal::PendingOp;
 use crate::limits::UPLOADS_AGAIN_MAX;
-use crate::model::{Epoch, SortedMap};
+use crate::model::{Epoch, SortedSet, order};
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, FileWord};
 
 /// The word on the files of waiting operations.
 #[derive(Default)]
 pub struct Files {
-    /// By object: true if the server has confirmed it. False if the device does not hold it: the server decides.
-    settled: SortedMap<String, bool>,
+    /// The objects that the server has confirmed.
+    there: SortedSet<String>,
+    /// Those that the device does not hold: the server decides.
+    absent: SortedSet<String>,
     /// The epoch of the confirmations.
     epoch: Option<Epoch>,
     /// The objects that were last asked for.
@@ -25,7 +27,12 @@ pub struct Files {
 impl Files {
     /// Whether an operation must wait for its files.
     pub fn hold(&self, op: &PendingOp) -> bool {
-        op.is_waiting() && op.files.iter().any(|sha| !self.settled.contains_key(sha))
+        op.is_waiting() && op.files.iter().any(|sha| self.lack(sha))
+    }
+
+    /// Whether there is no word on an object.
+    fn lack(&self, sha: &String) -> bool {
+        !self.there.contains(sha) && !self.absent.contains(sha)
     }
 }
 
@@ -42,10 +49,11 @@ impl Table {
         if is_past || self.waiting.is_empty() {
             *files = Files { asked: std::mem::take(&mut files.asked), ..Files::default() };
         }
-        let waiting = self.waiting.iter().flat_map(|order| &self.ops[order].files);
-        let mut needed: Vec<String> =
-            waiting.filter(|sha| !files.settled.contains_key(*sha)).cloned().collect();
-        needed.sort_unstable();
+        let mut needed = Vec::new();
+        for order in &self.waiting {
+            needed.extend(self.ops[order].files.iter().filter(|sha| files.lack(sha)).cloned());
+        }
+        order::sort(&mut needed);
         needed.dedup();
         if needed != files.asked || (is_past && !needed.is_empty()) {
             files.asked.clone_from(&needed);
@@ -56,22 +64,21 @@ impl Table {
     /// Takes the word on objects.
     pub fn settle_files(&mut self, ctx: &mut Ctx, shas: Vec<String>, word: FileWord) {
         let files = &mut self.files;
-        let is_there = match word {
+        match word {
             FileWord::There(epoch) => {
                 if ctx.memory.epoch().0.is_some_and(|now| epoch < *now) {
                     return;
                 }
                 // Confirmations of two epochs do not mix: the earlier ones are void.
                 if files.epoch.as_ref().is_some_and(|own| *own != epoch) {
-                    files.settled.clear();
+                    files.there.clear();
                 }
                 files.epoch = Some(epoch);
-                true
+                files.there.extend(shas);
             }
-            FileWord::Absent => false,
-            FileWord::Failed(code) => return self.park_for(ctx, &shas, code),
-        };
-        files.settled.extend(shas.into_iter().map(|sha| (sha, is_there)));
+            FileWord::Absent => files.absent.extend(shas),
+            FileWord::Failed(code) => self.park_for(ctx, &shas, code),
+        }
     }
 
     /// Parks the operations that reference one of these objects.
@@ -87,16 +94,21 @@ impl Table {
     /// it again, a few times.
     pub(super) fn is_to_upload_again(&mut self, order: u64, fault: &Fault) -> bool {
         let op = &self.ops[&order];
-        let lacking = op.files.iter().filter(|sha| fault.files.contains(sha));
-        let words: Vec<Option<bool>> = lacking.map(|sha| self.files.settled.remove(sha)).collect();
-        words.contains(&Some(true)) && op.state.replaces.len() < UPLOADS_AGAIN_MAX
+        let mut is_held_here = false;
+        for sha in op.files.iter().filter(|sha| fault.files.contains(sha)) {
+            is_held_here |= self.files.there.remove(sha);
+            self.files.absent.remove(sha);
+        }
+        is_held_here && op.state.replaces.len() < UPLOADS_AGAIN_MAX
     }
 
     /// The objects that operations reference which are not over at the server: their bytes must stay.
     pub fn files(&self) -> Vec<String> {
-        let open = self.ops.values().filter(|op| op.state.accepted.is_none());
-        let mut shas: Vec<String> = open.flat_map(|op| op.files.iter().cloned()).collect();
-        shas.sort_unstable();
+        let mut shas = Vec::new();
+        for op in self.ops.values().filter(|op| op.state.accepted.is_none()) {
+            shas.extend(op.files.iter().cloned());
+        }
+        order::sort(&mut shas);
         shas.dedup();
         shas
     }

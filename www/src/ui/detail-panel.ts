@@ -10,6 +10,7 @@ import type { Topic } from "../topics";
 import { describe, type Writes } from "../writes";
 import { editForm } from "./edit-form";
 import { HistoryList } from "./history-list";
+import { AttachmentsBlock } from "./attachments-block";
 import { NotesBlock } from "./notes-block";
 import { toast } from "./toast";
 
@@ -28,6 +29,7 @@ export class DetailPanel {
   private editing = false;
   private history: HistoryList | undefined;
   private notes: NotesBlock | undefined;
+  private attachments: AttachmentsBlock | undefined;
 
   constructor(
     private readonly session: Session,
@@ -52,6 +54,8 @@ export class DetailPanel {
     if (!changed) {
       void this.notes?.end();
       this.notes = doc && new NotesBlock(this.session, this.writes, doc.name);
+      void this.attachments?.end();
+      this.attachments = doc && new AttachmentsBlock(this.session, this.writes, doc.name);
     }
     if (!doc) return fill(this.element);
     if (!changed) this.history = new HistoryList(this.session, doc.name, (past) => this.restore(past));
@@ -62,6 +66,7 @@ export class DetailPanel {
   written(): void {
     const { shown } = this;
     this.notes?.written();
+    this.attachments?.written();
     if (!shown || this.editing) return;
     const now = this.library.find(shown.name);
     if (now === shown) this.draw(shown, this.body(shown), true, false);
@@ -226,6 +231,7 @@ export class DetailPanel {
           )
         : null,
       this.notes?.element ?? null,
+      this.attachments?.element ?? null,
       this.historyBlock(),
       block(
         "This document",

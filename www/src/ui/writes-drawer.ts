@@ -16,6 +16,7 @@ const DRAWN_MAX = 100;
 const STATES: Readonly<Record<PendingOperation["state"], string>> = {
   unsaved: "being saved",
   saved: "saved, waiting for the server",
+  uploading: "saved, and its files are on their way",
   held: "waiting behind a refused write",
 };
 
