@@ -47,7 +47,7 @@ export function filesOf(system) {
   const address = (digest) => `${base}/bench/file/${digest}`;
 
   return {
-    /** Stores the chosen file, until it is durable: the time, and what finds it again. The store is open. */
+    /** Stores the chosen file, until it is durable: the time, and the reference to it. The store is open. */
     async addFile() {
       const [file] = input.files;
       const { ms, result } = await timed(() => system.addFile(file));
@@ -101,7 +101,8 @@ export function filesOf(system) {
         const list = await asked(address(ref.sha));
         let bytes = 0;
         const steps = Array.from({ length: list.length / DIGEST }, (_, at) => async () => {
-          bytes += (await asked(address(textOf(list.subarray(at * DIGEST, (at + 1) * DIGEST))))).length;
+          const chunk = await asked(address(textOf(list.subarray(at * DIGEST, (at + 1) * DIGEST))));
+          bytes += chunk.length;
         });
         await inTurn(steps);
         return bytes;

@@ -14,7 +14,8 @@ const NAMES = {
 const FIGURES = [
   ["add", "added, ms", 1],
   ["read", "read after a restart, ms", 1],
-  ["heap", "heap while adding, MiB", MIB],
+  ["held", "heap held while adding, MiB", MIB],
+  ["heap", "with garbage", MIB],
   ["pageMemory", "the page's process, MiB", MIB],
   ["readHeap", "heap while reading, MiB", MIB],
   ["bytes", "at rest, over the file", 0],
@@ -43,14 +44,15 @@ export function filesText(report) {
   const of = (system, mib) => report.results.filter((result) => result.system === system && result.mib === mib && !result.failed);
   const ownSize = (mib) => [
     [`\`add\` of ${mib} MiB, speed over raw IndexedDB`, cell(speedOf(report, "escale-files", mib, "add")), "at least 0.6"],
-    [`heap above the start, MiB`, told(of("escale-files", mib).map(({ heap }) => heap), MIB), "at most 24"],
+    ["heap above the start that something holds, MiB", told(of("escale-files", mib).map(({ held }) => held), MIB), "at most 24"],
+    ["the same with garbage", told(of("escale-files", mib).map(({ heap }) => heap), MIB), ""],
   ];
   const speeds = (own, bare) => cell(spread(report.transfers.map((transfer) => transfer[bare] / transfer[own])));
   const goals = [
     ...sizes.filter((mib) => mib >= 64 && mib !== 100).flatMap(ownSize),
     ["upload of 64 MiB, speed over bare `fetch`", speeds("send", "sendBare"), "at least 0.8"],
     ["download of 64 MiB, speed over bare `fetch`", speeds("load", "loadBare"), "at least 0.8"],
-    ["heap above the start while loading, MiB", told(report.transfers.map(({ loadHeap }) => loadHeap), MIB), "at most 24"],
+    ["heap above the start while loading, with garbage, MiB", told(report.transfers.map(({ loadHeap }) => loadHeap), MIB), "at most 24"],
   ];
   const rates = (key) => told(report.transfers.map((transfer) => 64_000 / transfer[key]), 1);
   const peers = sizes.flatMap((mib) =>

@@ -1,5 +1,5 @@
-// Measures files in Chromium, in turns: what a device does with a file, next to raw IndexedDB and the peers, and what a
-// transfer costs next to bare requests to the same server.
+// Measures files in Chromium, in turns. A device stores a file and reads it, next to raw IndexedDB and the peers. Then the
+// file goes to a server and comes back, next to bare requests to the same server.
 //
 //     node runner/files.mjs [--rounds 5] [--large]: with --large, one file of 1 GiB is added as well
 import { execFileSync } from "node:child_process";
@@ -47,13 +47,17 @@ async function withFile(mib, work) {
 
 const call = (page, name, ...args) => page.evaluate(([what, given]) => window.bench[what](...given), [name, args]);
 
-/** Runs some work; gives the most bytes of the page's heap above the start, arrays included, and of its process. */
-async function heaped(page, context, profile, work) {
+/**
+ * Runs some work; gives the most bytes of the page's heap above the start, arrays included, and of its process. With
+ * `isCollected` garbage does not count: it is collected before each look.
+ */
+async function heaped(page, context, profile, work, isCollected = false) {
   const devtools = await context.newCDPSession(page);
   await devtools.send("HeapProfiler.enable");
   await devtools.send("HeapProfiler.collectGarbage");
   await devtools.send("HeapProfiler.collectGarbage");
   const used = async () => {
+    if (isCollected) await devtools.send("HeapProfiler.collectGarbage");
     const { usedSize, backingStorageSize } = await devtools.send("Runtime.getHeapUsage");
     return usedSize + backingStorageSize;
   };
@@ -69,6 +73,21 @@ async function heaped(page, context, profile, work) {
   const { result, pageMemory, allMemory } = await watched(profile, work).finally(() => (isOver = true));
   await sampling;
   return { result, heap: most - start, pageMemory, allMemory };
+}
+
+/** A file is stored with a new profile, while garbage is collected all the time: the heap that something holds. */
+function held(site, system, mib) {
+  return withFile(mib, (path) =>
+    withProfile((profile) =>
+      inBrowser(profile, `${site.url}?system=${system}&set=files`, async (page, context) => {
+        await call(page, "open");
+        await page.setInputFiles("#file", path);
+        const { heap } = await heaped(page, context, profile, () => call(page, "addFile"), true);
+        await call(page, "close");
+        return { held: heap };
+      }),
+    ),
+  );
 }
 
 /** A file is stored with a new profile, and read after a restart of the browser. */
@@ -100,6 +119,8 @@ async function stored(site, system, mib) {
     }),
   );
 }
+
+const both = async (...where) => ({ ...(await stored(...where)), ...(await held(...where)) });
 
 /** A file goes to the server and comes to another profile. Bare requests do the same, before it in every second round. */
 async function moved(site, mib, isBareFirst) {
@@ -159,7 +180,7 @@ try {
     for (const mib of values.large ? [...SIZES, 1024] : SIZES) {
       for (const system of PEERS) {
         if (OWN_SIZES.includes(mib) && !["raw-files", "escale-files"].includes(system)) continue;
-        const figures = await stored(site, system, mib).catch((error) => ({ failed: String(error.message).split("\n")[0] }));
+        const figures = await both(site, system, mib).catch((error) => ({ failed: String(error.message).split("\n")[0] }));
         results.push({ round, system, mib, ...figures });
         console.log(JSON.stringify(results.at(-1)));
       }

@@ -34,13 +34,13 @@ function speedTable(report, browser) {
   const rows = [...groups.values()]
     .filter(([{ browser: name }]) => name === browser)
     .map((results) => {
-      const [{ store, size, isSealed }] = results;
-      return `| ${STORES[store]}, ${sizeOf(size)}${isSealed ? ", sealed" : ""} | ${SPEED.map(([key]) => cell(results, key)).join(" | ")} |`;
+      const [{ store, size, isSealed, isFreed }] = results;
+      return `| ${STORES[store]}, ${sizeOf(size)}${isSealed ? ", sealed" : ""}${isFreed ? ", buffers freed at once" : ""} | ${SPEED.map(([key]) => cell(results, key)).join(" | ")} |`;
     });
   return tableOf(SPEED.map(([, name]) => name), rows);
 }
 
-const keyOf = ({ browser, store, size, isSealed }) => `${browser} ${store} ${size} ${isSealed}`;
+const keyOf = ({ browser, store, size, isSealed, isFreed }) => `${browser} ${store} ${size} ${isSealed} ${isFreed}`;
 
 function grouped(results) {
   const groups = new Map();
@@ -61,6 +61,7 @@ export function storageText(report) {
     const cells = [found.kills, found.told, found.lost, found.torn, found.untold, found.others];
     return `| ${browser}, ${STORES[store]}, ${sizeOf(size)} | ${cells.join(" | ")} |`;
   });
+  if (report.full.length === 0) return speeds.join("\n\n");
   return [
     ...speeds,
     `A full device, ${mib(report.quota)} MiB:`,

@@ -1,6 +1,7 @@
 // Measures records of three sizes in IndexedDB and in the origin private file system (OPFS), in Chromium and Firefox:
 //
 //     node storage/run.mjs [--rounds 3] [--mib 256] [--kills 5] [--seed 1] [--only chromium]
+//         [--cells PATTERN --name NAME]: only the speed of some rows, recorded as results/NAME.json
 //
 // A full device and kills in the middle of writes come first, then speed and memory, in turns. The first round writes all
 // bytes for each row, the others a quarter of them.
@@ -30,6 +31,8 @@ const { values } = parseArgs({
     kills: { type: "string", default: "5" },
     seed: { type: "string", default: "1" },
     only: { type: "string" },
+    cells: { type: "string" },
+    name: { type: "string", default: "storage" },
   },
 });
 const rounds = Number(values.rounds);
@@ -86,10 +89,15 @@ const cells = STORES.flatMap((store) => [false, true].flatMap((isSealed) => SIZE
   // The cipher's share depends on the size of the records alone.
   ({ store, size, isSealed }) => !isSealed || store === "idb" || (store.startsWith("opfs") && size === MIB),
 );
+cells.push({ store: "idb", size: MIB, isSealed: true, isFreed: true });
+const nameOf = ({ store, size, isSealed, isFreed }) => `${store}/${size / KIB}/${isSealed ? "sealed" : "plain"}${isFreed ? "/freed" : ""}`;
+const chosen = cells.filter((cell) => !values.cells || new RegExp(values.cells).test(nameOf(cell)));
+/** The browsers that are filled and killed. */
+const ended = values.cells ? [] : names;
 const run = new Run();
 try {
   const site = await startSite(run);
-  for (const browser of names) {
+  for (const browser of ended) {
     for (const store of STORES) {
       const most = (4 * QUOTA) / MIB;
       const found = await withProfile((profile) => inBrowser(browser, profile, site, ({ run: ask }) => ask("fill", { store, size: MIB, most }), { quota: QUOTA })).catch(
@@ -100,8 +108,8 @@ try {
     }
   }
   const next = random(Number(values.seed));
-  console.log(`kills by the seed ${values.seed}`);
-  for (const browser of Number(values.kills) > 0 ? names : []) {
+  if (ended.length > 0) console.log(`kills by the seed ${values.seed}`);
+  for (const browser of ended) {
     const asked = [...SIZES.map((size) => ({ store: "idb", size })), ...STORES.slice(1).map((store) => ({ store, size: MIB }))];
     for (const cell of asked) {
       killed.push({ browser, ...cell, ...(await kill(browser, site, cell, next)) });
@@ -109,7 +117,7 @@ try {
     }
   }
   for (let round = 1; round <= rounds; round += 1) {
-    for (const cell of cells) {
+    for (const cell of chosen) {
       for (const browser of names) {
         const figures = await speed(browser, site, cell, round === 1 ? total : total / 4).catch((error) => ({ failed: String(error.message).split("\n")[0] }));
         results.push({ round, browser, ...cell, ...figures });
@@ -124,6 +132,6 @@ const version = (program) => execFileSync(program, ["--version"], { encoding: "u
 const machine = { cores: cpus().length, model: cpus()[0]?.model, node: process.version };
 const date = new Date().toISOString().slice(0, 10);
 const report = { set: "storage", date, browsers: [version(CHROME), version(FIREFOX)], machine, rounds, bytes: total, quota: QUOTA, seed: Number(values.seed), results, full, killed };
-const isRecord = rounds >= 3 && names.length === 2;
-await writeFile(new URL(`../results/${isRecord ? "storage" : "last"}.json`, import.meta.url), `${JSON.stringify(report, undefined, 1)}\n`);
+const isRecord = rounds >= 3 && names.length === 2 && (values.name !== "storage" || !values.cells);
+await writeFile(new URL(`../results/${isRecord ? values.name : "last"}.json`, import.meta.url), `${JSON.stringify(report, undefined, 1)}\n`);
 console.log(`\n${storageText(report)}`);
