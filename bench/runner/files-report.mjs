@@ -24,7 +24,7 @@ const FIGURES = [
 const tableOf = (columns, rows) => [`| | ${columns.join(" | ")} |`, `|---|${columns.map(() => "---").join("|")}|`, ...rows].join("\n");
 
 function told(values, unit) {
-  if (values.length === 0) return "-";
+  if (values.length === 0 || values.includes(undefined)) return "-";
   return unit ? String(Math.round(median(values) / unit)) : median(values).toFixed(2);
 }
 
@@ -39,7 +39,8 @@ function speedOf(report, system, mib, key) {
   return ratios.length > 0 ? spread(ratios) : undefined;
 }
 
-export function filesText(report) {
+export function filesText(run) {
+  const report = { ...run, transfers: run.transfers.filter(({ failed }) => !failed) };
   const sizes = [...new Set(report.results.map(({ mib }) => mib))];
   const of = (system, mib) => report.results.filter((result) => result.system === system && result.mib === mib && !result.failed);
   const ownSize = (mib) => [

@@ -1,7 +1,9 @@
 // Measures files in Chromium, in turns. A device stores a file and reads it, next to raw IndexedDB and the peers. Then the
 // file goes to a server and comes back, next to bare requests to the same server.
 //
-//     node runner/files.mjs [--rounds 5] [--large]: with --large, the first round adds a file of 1 GiB as well
+//     node runner/files.mjs [--rounds 5] [--large] [--isolated]
+//
+// With --large the first round adds a file of 1 GiB as well. With --isolated the page is isolated from other origins.
 import { execFileSync } from "node:child_process";
 import { createWriteStream } from "node:fs";
 import { readFile, unlink, writeFile } from "node:fs/promises";
@@ -28,7 +30,7 @@ const OWN_SIZES = [64, 1024];
 const SCHEMA = { Note: { key: ["id"], properties: { file: "file" } } };
 const EVERY_MS = 25;
 
-const { values } = parseArgs({ options: { rounds: { type: "string", default: "5" }, large: { type: "boolean", default: false } } });
+const { values } = parseArgs({ options: { rounds: { type: "string", default: "5" }, large: { type: "boolean", default: false }, isolated: { type: "boolean", default: false } } });
 const rounds = Number(values.rounds);
 
 /** Makes a file of random bytes for some work, and removes it afterwards. */
@@ -120,7 +122,7 @@ async function stored(site, system, mib) {
   );
 }
 
-const both = async (...where) => ({ ...(await stored(...where)), ...(await held(...where)) });
+const both = async (site, system, mib) => ({ ...(await stored(site, system, mib)), ...(mib < 64 ? {} : await held(site, system, mib)) });
 
 /** A file goes to the server and comes to another profile. Bare requests do the same, before it in every second round. */
 async function moved(site, mib, isBareFirst) {
@@ -172,7 +174,7 @@ async function moved(site, mib, isBareFirst) {
   }
 }
 
-const site = await serve(fileURLToPath(new URL("../dist", import.meta.url)));
+const site = await serve(fileURLToPath(new URL("../dist", import.meta.url)), { isIsolated: values.isolated });
 const results = [];
 const transfers = [];
 try {
@@ -185,7 +187,8 @@ try {
         console.log(JSON.stringify(results.at(-1)));
       }
     }
-    transfers.push({ round, ...(await moved(site, 64, round % 2 === 0)) });
+    const transfer = await moved(site, 64, round % 2 === 0).catch((error) => ({ failed: String(error.message).split("\n")[0] }));
+    transfers.push({ round, ...transfer });
     console.log(JSON.stringify(transfers.at(-1)));
   }
 } finally {
@@ -195,7 +198,7 @@ const browser = execFileSync(CHROME, ["--version"], { encoding: "utf8", stdio: [
 const machine = { cores: cpus().length, model: cpus()[0]?.model, node: process.version };
 const date = new Date().toISOString().slice(0, 10);
 const report = { set: "files", date, browser, machine, rounds, results, transfers };
-const isRecord = rounds >= 5 && results.every(({ failed }) => !failed);
+const isRecord = rounds >= 5 && !values.isolated && [...results, ...transfers].every(({ failed }) => !failed);
 await writeFile(new URL(`../results/${isRecord ? "files" : "last"}.json`, import.meta.url), `${JSON.stringify(report, undefined, 1)}\n`);
 const text = filesText(report);
 console.log(`\n${text}`);

@@ -1,4 +1,5 @@
-// Serves the built pages, isolated from other origins: clocks are then precise, and memory can be measured.
+// Serves the built pages, isolated from other origins unless it is asked not to: clocks are then precise, and memory can be
+// measured. But then Chromium keeps all bytes that a page has put into IndexedDB.
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join } from "node:path";
@@ -6,7 +7,8 @@ import { extname, join } from "node:path";
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".wasm": "application/wasm" };
 
 /** Returns the address, and a function that stops the server. */
-export async function serve(folder) {
+export async function serve(folder, { isIsolated = true } = {}) {
+  const isolation = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
   const server = createServer(async (request, response) => {
     const path = new URL(request.url, "http://localhost").pathname;
     const file = join(folder, path === "/" ? "index.html" : path);
@@ -16,8 +18,7 @@ export async function serve(folder) {
         "content-type": TYPES[extname(file)] ?? "application/octet-stream",
         // As sites serve files with a hash in their names: the browser caches the file, and the code compiled from it.
         "cache-control": path.startsWith("/assets/") ? "public, max-age=31536000, immutable" : "no-cache",
-        "cross-origin-opener-policy": "same-origin",
-        "cross-origin-embedder-policy": "require-corp",
+        ...(isIsolated && isolation),
       });
       response.end(await readFile(file));
     } catch {
