@@ -45,8 +45,7 @@ async function addOnce({ catalogue, room, tabs }: Parts, data: Data, about: Abou
     catalogue.note([sealed[1]], []);
     return sealed[1];
   };
-  return tabs.alone(
-    "add",
+  return tabs.adding(
     async () => {
       const chunks: string[] = [];
       const [names, seen] = [new Set<string>(), new Set<string>()];
@@ -63,13 +62,13 @@ async function addOnce({ catalogue, room, tabs }: Parts, data: Data, about: Abou
       const ref = { sha, size, type: about.type, name: about.name };
       const now = Date.now();
       await room.write(() =>
-        catalogue.save(sha, () => ({ ...ref, key: sha, added: now, read: now, chunks }), { have: [...names], isDurable: true }),
+        // The bytes of a file can be the list of a longer one. Its record has both.
+        catalogue.save(sha, (entry) => ({ key: sha, size, chunks, ...(entry && isListed(entry.size) && entry), added: now, read: now }), { have: [...names], isDurable: true }),
       );
       tabs.post({ put: [...names], record: sha });
       // Without the fields that are undefined.
       return Object.freeze(JSON.parse(JSON.stringify(ref)) as FileRef);
     },
-    "shared",
   );
 }
 

@@ -22,8 +22,6 @@ export interface Rule extends Partial<FileRef> {
 export interface Entry {
   readonly key: string;
   readonly size: number;
-  readonly type?: string | undefined;
-  readonly name?: string | undefined;
   /** When the application added it; 0 if it did not, or if that is no reason any more. */
   readonly added: number;
   /** When it was read last. */
@@ -187,7 +185,7 @@ export class Catalogue {
   }
 
   /** The names of all records that this tab knows. */
-  only(): ReadonlySet<string> {
+  recordNames(): ReadonlySet<string> {
     return new Set([this.#mark, ...[...this.#known.values()].map(({ name }) => name)]);
   }
 

@@ -81,7 +81,7 @@ export class Keeping {
     this.#follow();
   }
 
-  /** Whether all rules have said what they keep. */
+  /** Whether the files of all rules are known. */
   get isComplete(): boolean {
     return this.#leads && [...this.#followed.values()].every(({ wanted }) => wanted);
   }
@@ -91,7 +91,7 @@ export class Keeping {
     return new Map([...this.#followed.values()].flatMap(({ wanted = [] }) => wanted.map((ref) => [ref.sha, ref] as const)));
   }
 
-  /** The server can be reached: what it lacked before may be there now. */
+  /** The server can be reached: files that it lacked may be there now. */
   tryAgain(): void {
     this.#failed.clear();
     this.go();

@@ -1,4 +1,4 @@
-/** The files of a session: its parts, what the application calls, and what the session and other tabs tell. */
+/** The files of a session: its parts, the calls of the application, and the news of the session and of other tabs. */
 
 import type { FileRef, FilesHost, OpenFiles } from "../session/files.js";
 import type { StatusValue } from "../session/status.js";

@@ -44,7 +44,7 @@ export class Reading {
     const { sha, size } = ref;
     const known = await catalogue.find(sha);
     if (known?.size === size) return known.chunks;
-    if (known?.added) throw fault("file_damaged", "the file has another size");
+    if (known?.added && isListed(size)) throw fault("file_damaged", "the file has another size");
     if (!isListed(size)) return [sha];
     return this.#parts.tabs.alone(sha, async () => {
       const known = await catalogue.reload(sha);
@@ -137,10 +137,10 @@ export class Reading {
   /** Keeps a chunk, and the record of its file. */
   async #keep(ref: FileRef, chunks: readonly string[], put: readonly (readonly ["c", string, Bytes])[]): Promise<void> {
     const { catalogue, room, tabs } = this.#parts;
-    const { sha, size, type, name } = ref;
+    const { sha, size } = ref;
     const now = Date.now();
     const change = (entry: Entry | undefined): Entry =>
-      entry?.size === size ? entry : { key: sha, size, type, name, added: 0, read: now, chunks };
+      entry && (entry.size === size || !isListed(size)) ? entry : { key: sha, size, added: 0, read: now, chunks };
     await room.write(() => catalogue.save(sha, change, { put }));
     tabs.post({ put: put.map(([, name]) => name), record: sha });
   }

@@ -32,7 +32,7 @@ interface Needs {
   readonly tabs: Tabs;
   /** In memory, the quota of the device does not count. */
   readonly isMemory: boolean;
-  /** Whether this session knows all reasons: it leads, and all rules have said what they keep. */
+  /** Whether this session knows all reasons: it leads, and the files of all rules are known. */
   knowsReasons(): boolean;
   reasons(): (entry: Entry) => Reason;
   /** Bytes went: downloads may go on. */
@@ -100,7 +100,7 @@ export class Room {
   async #trim(most: number): Promise<void> {
     const { catalogue, tabs } = this.#needs;
     // A tab that adds a file has chunks that no record names yet.
-    await tabs.ifFree("add", () => this.#sweep());
+    await tabs.ifNoneAdds(() => this.#sweep());
     const reasons = this.#needs.reasons();
     const cache = catalogue.entries().filter((entry) => !entry.rule && reasons(entry) === "cached");
     cache.sort((a, b) => a.read - b.read);
@@ -127,7 +127,7 @@ export class Room {
       (await catalogue.store.write({
         remove: [["d", own.name], ...gone.map((name) => ["c", name] as const)],
         was: [[own.name, own.sealed]],
-        only: catalogue.only(),
+        only: catalogue.recordNames(),
       }));
     if (isDone) {
       catalogue.note([], gone);
@@ -143,7 +143,7 @@ export class Room {
     const named = new Set(known.flatMap(({ names }) => names));
     const gone = (await catalogue.store.names("c")).filter((name) => !named.has(name));
     if (gone.length === 0) return;
-    if (!(await catalogue.store.write({ remove: gone.map((name) => ["c", name]), only: catalogue.only() }))) return;
+    if (!(await catalogue.store.write({ remove: gone.map((name) => ["c", name]), only: catalogue.recordNames() }))) return;
     catalogue.note([], gone);
     tabs.post({ gone });
   }

@@ -88,7 +88,7 @@ test("a reference with another size, and one to a list as if it were a file", as
   const { files } = await device.open();
   for (const size of [FILE.ref.size - 1, FILE.ref.size + MIB, 96, 10]) {
     const code = await codeOf(files.bytes({ sha: FILE.ref.sha, size }));
-    // The list is an object as well: its bytes are what was asked for.
+    // The list is an object as well: its bytes match.
     assert.equal(code, size === 96 ? "ok" : "file_damaged", `${size}`);
   }
   assert.ok(isEqual(await files.bytes(FILE.ref), bytesOf(2 * MIB + 9, 5)));
