@@ -1,16 +1,16 @@
-/** The files of a session: its parts, what the application calls, and what the session and other tabs tell. */
+/** The files of a session: its parts, the calls of the application, and the news of the session and of other tabs. */
 
 import type { FileRef, FilesHost, OpenFiles } from "../session/files.js";
 import type { StatusValue } from "../session/status.js";
 import type { Stop } from "../views/view.js";
 import { add, type About, type Data } from "./adding.js";
-import { checkRef, lengthOf } from "./address.js";
+import { checkRef, isRef, lengthOf } from "./address.js";
 import { Catalogue, type Entry, type Rule } from "./catalogue.js";
 import { Cipher } from "./cipher.js";
 import { DatabaseStore } from "./database.js";
-import { fault, toFault } from "./faults.js";
+import { closed, fault, toFault } from "./faults.js";
 import { Keeping } from "./keeping.js";
-import { Waker } from "./pauses.js";
+import { Pauses } from "./pauses.js";
 import { Reading, type Range } from "./reading.js";
 import { Remote } from "./remote.js";
 import { ADDED_MS, Room, type Reason } from "./room.js";
@@ -25,16 +25,14 @@ const BYTES_MAX = 64 << 20;
 
 /** Opens the files of a session. */
 export async function openFiles(host: FilesHost): Promise<OpenFiles> {
-  if (!(globalThis.crypto as Crypto | undefined)?.subtle) throw fault("insecure_context", "files need crypto.subtle");
+  if (!(globalThis.crypto as Crypto | undefined)?.subtle) throw fault("not_supported", "files need a secure context");
   const keys = host.keys();
-  const cipher = await Cipher.of(keys);
   const isMemory = host.name === undefined || !keys;
   const store = isMemory ? new MemoryStore() : new DatabaseStore(host.databases, host.name);
   try {
-    return new Opened(host, await Catalogue.open(store, cipher), isMemory);
+    return new Opened(host, await Catalogue.open(store, await Cipher.of(keys)), isMemory);
   } catch (error) {
     store.end();
-    cipher.end();
     throw toFault(error);
   }
 }
@@ -43,7 +41,7 @@ class Opened implements OpenFiles, Files {
   readonly files: Files;
   readonly #host: FilesHost;
   readonly #ending = new AbortController();
-  readonly #waker = new Waker();
+  readonly #pauses = new Pauses();
   readonly #catalogue: Catalogue;
   readonly #tabs: Tabs;
   readonly #states: States;
@@ -59,9 +57,9 @@ class Opened implements OpenFiles, Files {
     this.#host = host;
     this.#catalogue = catalogue;
     const { signal } = this.#ending;
-    const waker = this.#waker;
+    const pauses = this.#pauses;
     const tabs = new Tabs(isMemory ? undefined : host.name, signal, (message) => this.#hear(message));
-    const states = new States(catalogue, (sha, doing) => this.#leads && tabs.post({ doing: [[sha, doing]] }));
+    const states = new States(catalogue, (sha, doing) => tabs.post({ doing: [[sha, doing]] }));
     const remote = new Remote(host, signal);
     const room = new Room({
       catalogue,
@@ -69,15 +67,15 @@ class Opened implements OpenFiles, Files {
       isMemory,
       knowsReasons: () => this.#keeping.isComplete,
       reasons: () => this.#reasons(),
-      onRoom: () => waker.wake(),
+      onRoom: () => pauses.wake(),
     });
-    const reading = new Reading({ catalogue, remote, room, tabs, waker });
+    const reading = new Reading({ catalogue, remote, room, tabs, pauses });
     this.#tabs = tabs;
     this.#states = states;
     this.#room = room;
     this.#reading = reading;
-    this.#uploads = new Uploads({ host, catalogue, remote, states, tabs, waker });
-    this.#keeping = new Keeping({ host, catalogue, remote, reading, states, tabs, waker, onRelease: () => this.#trim() });
+    this.#uploads = new Uploads({ host, catalogue, remote, states, pauses });
+    this.#keeping = new Keeping({ host, catalogue, remote, reading, states, tabs, pauses, onRelease: () => this.#trim() });
     catalogue.onChange = (key) => {
       states.changed(key);
     };
@@ -94,7 +92,7 @@ class Opened implements OpenFiles, Files {
     if (this.#ending.signal.aborted) return;
     this.#stop();
     this.#ending.abort();
-    this.#waker.end();
+    this.#pauses.end();
     this.#keeping.end();
     this.#states.end();
     this.#tabs.end();
@@ -129,10 +127,8 @@ class Opened implements OpenFiles, Files {
 
   keep(what: FileRef | Rule): Keep {
     this.#check();
-    if ("sha" in what) return this.#keeping.keep({ ref: checkRef(what) });
-    const { class: name, match, properties, max } = what;
-    if (typeof name !== "string" || typeof match !== "object") throw fault("bad_option", "keep takes a reference, or a class and a match");
-    return this.#keeping.keep({ class: name, match, ...(properties && { properties }), ...(max !== undefined && { max }) });
+    if (!isRef(what) && typeof (what).match !== "object") throw fault("bad_option", "keep takes a reference, or a class and a match");
+    return this.#keeping.keep({ ...what });
   }
 
   keeps(): readonly Keep[] {
@@ -178,7 +174,7 @@ class Opened implements OpenFiles, Files {
   }
 
   #check(): void {
-    if (this.#ending.signal.aborted) throw fault("closed", "the session is closed");
+    if (this.#ending.signal.aborted) throw closed();
   }
 
   /** Why the device keeps each file, at this moment. */
@@ -197,7 +193,7 @@ class Opened implements OpenFiles, Files {
   /** The session's role, or the network, may be another one. */
   #follow({ leads, phase }: StatusValue): void {
     const isLive = phase === "live";
-    if (isLive && !this.#wasLive) this.#waker.wake();
+    if (isLive && !this.#wasLive) this.#pauses.wake();
     const isBack = isLive && !this.#wasLive;
     this.#wasLive = isLive;
     if (leads !== this.#leads) {
@@ -224,9 +220,9 @@ class Opened implements OpenFiles, Files {
       };
       heard().catch((error: unknown) => this.#ending.signal.aborted || this.#host.fail(toFault(error)));
     }
-    if (isNew) this.#states.forgetOthers();
-    for (const [sha, what] of doing) this.#states.heard(sha, what as Doing | null);
-    if (hello && this.#leads) this.#tabs.post({ doing: this.#states.own() });
+    if (isNew) this.#states.forget();
+    for (const [sha, what] of doing) this.#states.set(sha, what as Doing | null, false);
+    if (hello && this.#leads) this.#tabs.post({ doing: this.#states.all() });
     if (room === "made") this.#room.made();
     if (room === "wanted" && this.#leads) void this.#room.trim(0).then(() => this.#tabs.post({ room: "made" }), () => {});
   }

@@ -27,7 +27,7 @@ export interface OpenFiles {
   end(): void;
 }
 
-/** What the files of a session need of it. */
+/** The parts of a session that its files need. */
 export interface FilesHost {
   /** The database of the files; undefined in incognito, where bytes stay in memory. */
   readonly name: string | undefined;
