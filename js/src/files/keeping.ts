@@ -116,7 +116,7 @@ export class Keeping {
       this.#follow();
       this.#parts.onRelease();
     };
-    return Object.freeze({ id, what: rule.ref ?? (rule as KeptMatch), release });
+    return Object.freeze({ id, what: rule as FileRef | KeptMatch, release });
   }
 
   #write(id: string, rule: Rule | undefined): void {
