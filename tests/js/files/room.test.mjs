@@ -110,7 +110,7 @@ test("another tab that is full has the session that leads make room", async (t) 
   assert.equal(first.files.state(cached).here, 0);
 });
 
-test("bytes with a reason survive any pressure; the least recently read go first", async (t) => {
+test("r28: bytes with a reason survive any pressure; the least recently read go first", async (t) => {
   const server = await filesServer(t);
   const sizes = [30 * MIB, 30 * MIB, 10 * MIB, 5 * MIB, MIB];
   const [old, middle, recent, kept, referenced] = await sent(t, server, sizes);

@@ -28,7 +28,7 @@ test("no bytes, names, types, hashes or keys of files are in the database", asyn
   assert.deepEqual(sizes.sort((a, b) => a - b), [128, MIB + 28]);
 });
 
-test("records in each other's place, or altered, do not open: the file is loaded again or lost, never wrong", async (t) => {
+test("r27: records in each other's place, or altered, do not open: the file is loaded again or lost, never wrong", async (t) => {
   const device = new Device(undefined);
   t.after(() => device.end());
   let tab = await device.open();
