@@ -64,7 +64,8 @@ fn tests() -> BTreeSet<String> {
         }
     }
     for file in files::ending(&[".test.mjs"]) {
-        let titles = file.lines().filter_map(|(_, line)| line.trim_start().strip_prefix("test(\"")?.split_once('"'));
+        let titles =
+            file.lines().filter_map(|(_, line)| line.trim_start().strip_prefix("test(\"")?.split_once('"'));
         names.extend(titles.map(|(title, _)| title.to_owned()).filter(|title| number(title).is_some()));
     }
     names
