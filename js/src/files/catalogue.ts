@@ -32,7 +32,8 @@ export interface Entry {
   readonly chunks: readonly string[];
 }
 
-interface Known {
+/** An entry, as it is stored. */
+export interface Known {
   readonly entry: Entry;
   /** The name of its record, and the record as it was read. */
   readonly name: string;
@@ -142,7 +143,7 @@ export class Catalogue {
   /** The bytes of a file that are here. */
   here(key: string): number {
     const known = this.#known.get(key);
-    if (!known || known.entry.rule) return 0;
+    if (!known) return 0;
     const { entry, names } = known;
     return names.reduce((sum, name, place) => sum + (this.#held.has(name) ? lengthOf(entry.size, place) : 0), 0);
   }
@@ -179,9 +180,9 @@ export class Catalogue {
     return ["c", name, await this.cipher.seal("c", name, bytes)];
   }
 
-  /** The names of the records that are known, and of the chunks of each file. */
-  names(): readonly { readonly key: string; readonly name: string; readonly sealed: Bytes; readonly names: readonly string[] }[] {
-    return [...this.#known.values()].map(({ entry, name, sealed, names }) => ({ key: entry.key, name, sealed, names }));
+  /** The files, with the names of their records and chunks. */
+  files(): Known[] {
+    return [...this.#known.values()].filter(({ entry }) => !entry.rule);
   }
 
   /** The names of all records that this tab knows. */

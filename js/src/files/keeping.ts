@@ -32,7 +32,7 @@ interface Parts {
   readonly tabs: Tabs;
   readonly pauses: Pauses;
   /** Bytes may be a cache now. */
-  onRelease(): void;
+  trim(): void;
 }
 
 export class Keeping {
@@ -114,7 +114,7 @@ export class Keeping {
       if (!this.#rules.delete(id)) return;
       this.#write(id, undefined);
       this.#follow();
-      this.#parts.onRelease();
+      this.#parts.trim();
     };
     return Object.freeze({ id, what: rule as FileRef | KeptMatch, release });
   }

@@ -6,6 +6,7 @@
 import type { EscaleError } from "../base/errors.js";
 import type { Catalogue, Entry } from "./catalogue.js";
 import { fault } from "./faults.js";
+import type { Pauses } from "./pauses.js";
 import type { Tabs } from "./tabs.js";
 
 /** The bytes that nothing keeps. A larger file is no part of it. */
@@ -35,8 +36,7 @@ interface Needs {
   /** Whether this session knows all reasons: it leads, and the files of all rules are known. */
   knowsReasons(): boolean;
   reasons(): (entry: Entry) => Reason;
-  /** Bytes went: downloads may go on. */
-  onRoom(): void;
+  readonly pauses: Pauses;
 }
 
 export class Room {
@@ -86,7 +86,7 @@ export class Room {
   /** The session that leads has made room. */
   made(): void {
     this.#made();
-    this.#needs.onRoom();
+    this.#needs.pauses.wake();
   }
 
   /** Removes bytes without a reason until so many are left, and chunks that belong to no file. */
@@ -102,10 +102,11 @@ export class Room {
     // A tab that adds a file has chunks that no record names yet.
     await tabs.ifNoneAdds(() => this.#sweep());
     const reasons = this.#needs.reasons();
-    const cache = catalogue.entries().filter((entry) => !entry.rule && reasons(entry) === "cached");
-    cache.sort((a, b) => a.read - b.read);
-    let left = cache.reduce((sum, { key }) => sum + catalogue.here(key), 0);
-    for (const { key } of cache) {
+    const cache = catalogue.files().filter(({ entry }) => reasons(entry) === "cached");
+    cache.sort((a, b) => a.entry.read - b.entry.read);
+    let left = cache.reduce((sum, { entry }) => sum + catalogue.here(entry.key), 0);
+    for (const { entry } of cache) {
+      const { key } = entry;
       const bytes = catalogue.here(key);
       // A record without bytes is of no use.
       if (left <= most && bytes > 0) continue;
@@ -117,8 +118,8 @@ export class Room {
   /** Removes a file, and those of its chunks that no other file has. */
   async #remove(key: string): Promise<void> {
     const { catalogue, tabs } = this.#needs;
-    const all = catalogue.names();
-    const own = all.find((known) => known.key === key);
+    const all = catalogue.files();
+    const own = all.find(({ entry }) => entry.key === key);
     const others = new Set(all.flatMap((known) => (known === own ? [] : known.names)));
     const gone = (own?.names ?? []).filter((name) => !others.has(name));
     // Another tab may have added a file with the same chunks, or this one: then nothing is removed.
@@ -139,8 +140,7 @@ export class Room {
   /** Removes chunks that no file names. */
   async #sweep(): Promise<void> {
     const { catalogue, tabs } = this.#needs;
-    const known = catalogue.names();
-    const named = new Set(known.flatMap(({ names }) => names));
+    const named = new Set(catalogue.files().flatMap(({ names }) => names));
     const gone = (await catalogue.store.names("c")).filter((name) => !named.has(name));
     if (gone.length === 0) return;
     if (!(await catalogue.store.write({ remove: gone.map((name) => ["c", name]), only: catalogue.recordNames() }))) return;

@@ -167,7 +167,7 @@ export async function recordsOf({ databases, name }, table) {
 export async function orphansOf(device) {
   const cipher = await Cipher.of({ seal: new Uint8Array(device.keys.seal), index: new Uint8Array(device.keys.index) });
   const catalogue = await Catalogue.open(new DatabaseStore(device.databases, device.name), cipher);
-  const named = new Set(catalogue.names().flatMap(({ names }) => names));
+  const named = new Set(catalogue.files().flatMap(({ names }) => names));
   catalogue.end();
   return (await recordsOf(device, "c")).filter(([name]) => !named.has(name)).length;
 }
