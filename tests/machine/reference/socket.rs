@@ -29,7 +29,7 @@ pub struct Socket {
     not_before: u64,
     /// The time that the server named.
     asked: u64,
-    /// The server was away, and no socket has told since whether it has one.
+    /// The server was away, and no socket has been registered or has failed since.
     is_back: bool,
     ahead_not_before: u64,
     heard: u64,

@@ -102,7 +102,7 @@ fn down(socket: u64, bench: &mut Bench) {
     assert_eq!(bench.phase(), Phase::Offline);
 }
 
-/// It was `live` for up to half a minute, in which nothing told it of other sessions' writes.
+/// It was `live` for up to half a minute, in which it heard nothing of other sessions' writes.
 #[test]
 fn a_server_that_is_back_is_asked_for_a_socket_at_once() {
     for round in 0..20 {
