@@ -76,6 +76,9 @@ impl Router {
         } else {
             self.pull.end_delays();
         }
+        if self.pull.contact().is_failing {
+            self.live.server_is_back(&self.ctx, self.pull.retry_after_ms);
+        }
         self.pull.succeeded(&mut self.ctx);
         if self.pull.org_answers(&self.ctx, &request, &reply.results) {
             self.live.try_at_once(self.pull.retry_after_ms);
