@@ -8,7 +8,7 @@ mod hooks;
 mod kept;
 mod quotas;
 mod read;
-pub mod restrictions;
+pub(super) mod restrictions;
 mod write;
 
 pub use accounts::{ACCOUNT_IDS, ACCOUNTS, ROLES, put_account};
