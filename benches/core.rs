@@ -69,6 +69,7 @@ fn reply() -> SyncReply {
         seq: 0,
         results: Vec::new(),
         parts: vec![part],
+        restriction: None,
     }
 }
 

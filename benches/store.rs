@@ -106,6 +106,7 @@ impl Leader {
             seq: 0,
             results: Vec::new(),
             parts: vec![Part { rows, ..Part::empty(class()) }],
+            restriction: None,
         };
         let number = self.asked.take().expect("a request");
         self.feed(Event::Replied { number, reply: Ok(reply) });

@@ -28,9 +28,13 @@ import type {
 } from "../writes/operation-types.js";
 import { checkMode, checkPassphrase } from "./options.js";
 import type { AccountEntry, Identity } from "./entry.js";
+<<<<<<< HEAD
 import type { Files } from "../files/types.js";
 import type { FileLink } from "./file-link.js";
 import type { Inspection, Meta, Parts } from "./parts.js";
+=======
+import type { Inspection, Meta, Parts, QuotaState } from "./parts.js";
+>>>>>>> rights
 import { byKey } from "../schema/order.js";
 import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource } from "../schema/query.js";
 import type { Schema } from "../schema/schema.js";
@@ -49,7 +53,7 @@ import { checkKey, classOf, joinedKey } from "../schema/writing.js";
 /** How long a held subscription stays by default: 30 days. */
 const KEEP_MS = 2_592_000_000;
 
-export type { Inspection, Meta } from "./parts.js";
+export type { Inspection, Meta, QuotaState } from "./parts.js";
 
 /** An open session: the documents of one org, on this device and in step with the server. */
 export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends Operations<S> = Operations<S>> {
@@ -249,6 +253,17 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return this.#guard(() => this.#writes.pending());
   }
 
+  /** Sends the operations again that a restriction of the account has blocked: once `status.restriction` is lower. */
+  retryBlocked(): readonly Operation[] {
+    return this.refused.value.filter(({ error }) => error.code === "blocked").map((one) => one.retry());
+  }
+
+  /** Asks the server for the counter of the org, or of a value that documents are counted by. Null if the account may not read it. */
+  async quota(of?: string): Promise<QuotaState | null> {
+    const { value } = await this.#writes.run("quota.get", of === undefined ? {} : { of }).accepted;
+    return (value ?? null) as QuotaState | null;
+  }
+
   /** Ids of operations that the server had accepted, but lost when it was restored from a backup. */
   lostByServer(): readonly string[] {
     return this.#guard(() => this.#core.lostByServer());
@@ -334,9 +349,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   /** How much of the browser's storage this origin uses, and whether the browser keeps it. */
-  async usage(): Promise<StorageUsage> {
-    return this.#ask(usage);
-  }
+  async usage(): Promise<StorageUsage> { return this.#ask(usage); }
 
   /**
    * Forgets the key and all documents in memory, and closes the session, in every tab that has the store open. The
@@ -367,10 +380,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return { store, memory: this.#guard(() => this.#core.memory()) };
   }
 
-  /**
-   * The document of a key, if it can be given without waiting. Errors are ignored: the slow path finds and throws them
-   * again.
-   */
+  /** The document of a key, if it can be given without waiting. Errors are ignored: the slow path throws them again. */
   #getAtOnce(className: string, key: unknown, find: () => number): object | undefined {
     if (this.#closing || !this.#living.isReady) return undefined;
     try {
@@ -462,9 +472,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     }
   }
 
-  /**
-   * The error for the caller. After a panic the core cannot be trusted: another core replaces it, or the session ends.
-   */
+  /** The error for the caller. After a panic the core cannot be trusted: another one replaces it, or the session ends. */
   #errorOf(thrown: unknown): EscaleError {
     const error = toEscaleError(thrown);
     if (error.code === "panicked" && this.#living.diesWithInstance) this.died(error);
@@ -498,10 +506,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 }
 
-/**
- * The answer of a live query. The core has checked the query at its beginning. If it refuses the query later, the
- * subscription named by `in` has ended, and the query has no members.
- */
+/** The answer of a live query; none if the core refuses it later, because the subscription named by `in` has ended. */
 async function orNone<T>(answer: Promise<T>, none: T): Promise<T> {
   try {
     return await answer;

@@ -227,6 +227,7 @@ impl Router {
         let facts = Facts {
             contact: self.pull.contact(),
             faults: &self.pull.faults,
+            restriction: self.pull.restriction,
             collections_lost: self.pull.lost().len() as u64,
             documents_lost: self.reads.lost.len() as u64,
             records_lost,

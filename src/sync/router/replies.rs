@@ -112,6 +112,11 @@ impl Router {
             // Nothing was executed because of the epoch, which is no error.
             self.ctx.errors.clear();
         }
+        let level = reply.restriction.unwrap_or(0);
+        if level < std::mem::replace(&mut self.pull.restriction, level) {
+            // The server may give the defs that it has refused so far.
+            self.pull.need_all(&self.ctx);
+        }
         self.pull.mistakes.report(&mut self.ctx, mistakes);
         self.ctx.memory.remove_expired(reply.now);
         self.reads.forget_found(&self.ctx);
