@@ -53,6 +53,7 @@ impl Session {
             has_live: true,
             watches_silence: false,
             has_token: false,
+            has_files: false,
             poll_every_ms: escale::limits::PULL_EVERY_MS,
         };
         let source = Box::new(SeededRandom::new(7));
@@ -81,6 +82,7 @@ impl Session {
             seq: 0,
             results: Vec::new(),
             parts: vec![part],
+            restriction: None,
         };
         session.handle(Event::Replied { number: number.expect("a request"), reply: Ok(reply) });
         let socket = session.socket;

@@ -28,13 +28,9 @@ import type {
 } from "../writes/operation-types.js";
 import { checkMode, checkPassphrase } from "./options.js";
 import type { AccountEntry, Identity } from "./entry.js";
-<<<<<<< HEAD
 import type { Files } from "../files/types.js";
 import type { FileLink } from "./file-link.js";
-import type { Inspection, Meta, Parts } from "./parts.js";
-=======
 import type { Inspection, Meta, Parts, QuotaState } from "./parts.js";
->>>>>>> rights
 import { byKey } from "../schema/order.js";
 import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource } from "../schema/query.js";
 import type { Schema } from "../schema/schema.js";
@@ -42,7 +38,7 @@ import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from ".
 import type { LiveStatus, Mode, Status } from "./status.js";
 import { requestPersistence, usage, type Persistence, type StorageUsage } from "../base/storage.js";
 import { reviveMap } from "../schema/values.js";
-import type { LiveQuestion } from "../views/live-query.js";
+import { isSameList, orNone, type LiveQuestion } from "../views/live-query.js";
 import type { Composite, ItemsOf, TreeOf } from "../views/composite.js";
 import type { LiveCallback, Stop } from "../views/view.js";
 import type { ScopeRules } from "../views/scope.js";
@@ -405,8 +401,6 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
       (await this.#askTwice(async () => this.#core.query(className, textOf(parts)))).length;
     const start = <T>(parts: QueryParts, question: Omit<LiveQuestion<T>, "onError">): Stop =>
       this.#guard(() => this.#views.queries.start(className, textOf(parts), question));
-    const isSameList = (before: readonly object[], now: readonly object[]): boolean =>
-      before.length === now.length && before.every((document, place) => document === now[place]);
     return {
       declared,
       def: (match) => this.#guard(() => this.#def(className, match)),
@@ -503,15 +497,5 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#views.endAll();
     this.#writes.end();
     this.#status.close();
-  }
-}
-
-/** The answer of a live query; none if the core refuses it later, because the subscription named by `in` has ended. */
-async function orNone<T>(answer: Promise<T>, none: T): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (toEscaleError(error).code === "bad_option") return none;
-    throw error;
   }
 }
