@@ -85,6 +85,7 @@ fn asking() -> (Machine, u64) {
         has_live: false,
         watches_silence: false,
         has_token: false,
+        has_files: false,
         poll_every_ms: escale::limits::PULL_EVERY_MS,
     };
     let source = Box::new(SeededRandom::new(7));

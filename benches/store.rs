@@ -50,6 +50,7 @@ fn session(device: &MemoryDevice) -> (Machine, MemoryStore) {
         has_live: false,
         watches_silence: false,
         has_token: false,
+        has_files: false,
         poll_every_ms: escale::limits::PULL_EVERY_MS,
     };
     let random = Box::new(SeededRandom::new(7));

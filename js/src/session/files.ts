@@ -19,7 +19,7 @@ export interface FilesModule {
 
 /** The files of an open session, as the session drives them. */
 export interface OpenFiles {
-  /** What the application gets. */
+  /** The application's part. */
   readonly files: Files;
   /** The core waits for a word on these objects, and on no others: their operations cannot be sent before. */
   needed(shas: readonly string[]): void;

@@ -230,7 +230,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   async files(): Promise<Files<S>> {
     return this.#ask(async () => {
       if (!this.#files) throw raise("bad_option", 'files: open the session with files: () => import("escale/files")');
-      return (await this.#files.load()).files as Files<S>;
+      return (await this.#files.load()).files;
     });
   }
 

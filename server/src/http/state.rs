@@ -66,15 +66,13 @@ impl Server {
     /// The guest as it is restricted now (R89). Errors: `account_closed`, and those of the database.
     async fn restrict(self: &Arc<Self>, guest: Guest, org: &str) -> Result<Guest> {
         let Guest { account, caller } = guest;
-        let known = Restrictions::of(&self.engine).known(org, &caller);
-        let restriction = match known {
-            Some(restriction) => restriction,
-            None => {
-                let (server, org, caller) = (Arc::clone(self), org.to_owned(), caller.clone());
-                let read = move || Restrictions::of(&server.engine).read(&org, &caller);
-                let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
-                tokio::task::spawn_blocking(read).await.map_err(panicked)??
-            }
+        let restriction = if let Some(known) = Restrictions::of(&self.engine).known(org, &caller) {
+            known
+        } else {
+            let (server, org, caller) = (Arc::clone(self), org.to_owned(), caller.clone());
+            let read = move || Restrictions::of(&server.engine).read(&org, &caller);
+            let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
+            tokio::task::spawn_blocking(read).await.map_err(panicked)??
         };
         let caller = Caller { restriction, ..caller };
         check_enters(&self.engine, org, &caller)?;

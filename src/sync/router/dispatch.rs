@@ -162,7 +162,7 @@ impl Router {
                 Ok(())
             }
             Event::FilesSettled { shas, word } => {
-                self.outbox.table.settle_files(&mut self.ctx, shas, word);
+                outbox::settle_files(&mut self.ctx, &mut self.outbox.table, shas, word);
                 Ok(())
             }
             Event::JournalRead { ticket, records } => self.journal_read(ticket, records),

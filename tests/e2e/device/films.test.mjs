@@ -24,7 +24,7 @@ const KILLS = Number(process.env.KILLS || 3);
 const BYTES = Number(process.env.FILM_MIB || 24) * MIB + 12_345;
 /** The bytes that a kill may cost, by design: three transfers are under way. */
 const AGAIN_MAX = 3 * MIB;
-/** The bytes that the page may take above its start, whatever the length of the film. */
+/** The bytes that the page may take above its start, for a film of any length. */
 const HEAP_MAX = 24 * MIB;
 
 const schema = { Film: { key: ["id"], properties: { file: "file" } } };
@@ -122,7 +122,7 @@ async function watchHeap(page) {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send("HeapProfiler.enable");
   const used = async () => {
-    // What nothing holds any more does not count: the engine collects it when it likes.
+    // Garbage does not count: the engine collects it when it likes.
     await devtools.send("HeapProfiler.collectGarbage");
     const { usedSize, embedderHeapUsedSize = 0, backingStorageSize = 0 } = await devtools.send("Runtime.getHeapUsage");
     return usedSize + embedderHeapUsedSize + backingStorageSize;

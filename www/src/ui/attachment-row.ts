@@ -1,4 +1,4 @@
-/** One attachment: its name, its state on this device, its picture, and what a visitor may do with it. */
+/** One attachment: its name, its state on this device, its picture, and its actions. */
 
 import type { FileState } from "escale/files";
 import { fill, h, setText } from "../dom";
@@ -13,7 +13,7 @@ const SHOWN_BYTES_MAX = 2 << 20;
 /** The longest side of a picture in the list, in CSS pixels. */
 const SIDE = 320;
 
-/** What a row asks of its list. */
+/** The actions of a row's list. */
 export interface RowActions {
   remove(attachment: Attachment): void;
   fail(error: unknown): void;

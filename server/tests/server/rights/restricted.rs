@@ -1,5 +1,8 @@
 //! R89: schedules bar accounts and orgs from writing, reading and entering, and exempt classes stay.
 
+// A fault is as large as the information that the session needs. Refusals are rare.
+#![allow(clippy::result_large_err)]
+
 use std::sync::Arc;
 
 use escale::Code;

@@ -3,7 +3,7 @@ import { sessions, start } from "./in-page.js";
 
 const PIECE = 1 << 20;
 
-/** A piece of a film: a mebibyte, or what is left of it. */
+/** A piece of a film: a mebibyte, or the rest. */
 function piece(seed, at, length) {
   const words = new Uint32Array(Math.ceil(length / 4));
   let state = (seed * 2_654_435_761 + at) >>> 0;

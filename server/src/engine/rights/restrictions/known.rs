@@ -76,13 +76,11 @@ impl<'e> Restrictions<'e> {
     /// The record of an org has changed; without one, any may have.
     pub fn look_again(self, org: Option<&str>) {
         let known = &self.0.known_schedules;
-        match org {
-            Some(org) => known.forget(org),
-            None => {
-                known.changes.fetch_add(1, Ordering::SeqCst);
-                known.lock().clear();
-            }
+        if let Some(org) = org {
+            return known.forget(org);
         }
+        known.changes.fetch_add(1, Ordering::SeqCst);
+        known.lock().clear();
     }
 
     /// Whether a row of the feed says that a record has changed.
