@@ -29,7 +29,6 @@ import type {
 import { checkMode, checkPassphrase } from "./options.js";
 import type { AccountEntry, Identity } from "./entry.js";
 import type { Files } from "../files/types.js";
-import type { FileLink } from "./file-link.js";
 import type { Inspection, Meta, Parts, QuotaState } from "./parts.js";
 import { byKey } from "../schema/order.js";
 import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource } from "../schema/query.js";
@@ -73,7 +72,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly #device: Device;
   readonly #forgetSecrets: () => void;
   readonly #entry: AccountEntry | undefined;
-  readonly #files: FileLink | undefined;
+  readonly #files: Parts<S>["files"];
   #closing: Promise<void> | undefined;
 
   /** @internal */
@@ -229,8 +228,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** The files of the session. Loads their module at the first call; needs the option `files` of `open`. */
   async files(): Promise<Files<S>> {
     return this.#ask(async () => {
-      if (!this.#files) throw raise("bad_option", 'files: open the session with files: () => import("escale/files")');
-      return (await this.#files.load()).files;
+      if (this.#files) return (await this.#files.load()).files;
+      throw raise("bad_option", 'files: open the session with files: () => import("escale/files")');
     });
   }
 
