@@ -35,7 +35,7 @@ make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox |
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
   make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000), or of SET=packages,
                  or of SET=lists; SET=queries measures indexes, live queries and open lists, SET=items the items of one
-                 document; ONLY=raw:plain,escale runs some; BEFORE is the npm package of another build of Escale, which is
+                 document, SET=files files (LARGE=1: of 1 GiB too), and SET=storage records of files in two browsers; ONLY=raw:plain,escale runs some; BEFORE is the npm package of another build of Escale, which is
                  measured in turns with this one.
                  Five rounds of all take 20 minutes, and become the record in docs/performance.md; what is shorter is
                  printed

@@ -1,5 +1,6 @@
 // The page of one system: the functions that the runner calls, with their timing.
 import { batchesOf, idsOf, listed, touch, updatesOf, useItems, useLists, usePackages, useQueries } from "./data.js";
+import { filesOf } from "./files.js";
 import { itemsOf } from "./items.js";
 import { queriesOf } from "./queries.js";
 import { expect, timed } from "./timing.js";
@@ -107,6 +108,8 @@ window.bench = {
   ...queriesOf(system),
 
   ...itemsOf(system),
+
+  ...(asked.get("set") === "files" ? filesOf(system) : {}),
 
   close: () => system.close(),
 

@@ -50,7 +50,7 @@ async function bytesIn(folder) {
 }
 
 /** Bytes that the browser stores for its pages' databases: the ordinary ones, and those in storage buckets. */
-async function bytesAtRest(profile) {
+export async function bytesAtRest(profile) {
   const folders = ["IndexedDB", "WebStorage"].map((folder) => bytesIn(join(profile, "Default", folder)));
   return (await Promise.all(folders)).reduce((sum, bytes) => sum + bytes, 0);
 }

@@ -6,7 +6,7 @@ export const median = (values) => {
   return (sorted[Math.ceil(half) - 1] + sorted[Math.floor(half)]) / 2;
 };
 
-const spread = (values) => ({ least: Math.min(...values), median: median(values), most: Math.max(...values) });
+export const spread = (values) => ({ least: Math.min(...values), median: median(values), most: Math.max(...values) });
 
 /** Ratios of a system's figure to the reference system's in the same round: `{ least, median, most }`. */
 export function ratiosOf(report, system, key) {
