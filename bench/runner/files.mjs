@@ -1,7 +1,7 @@
 // Measures files in Chromium, in turns. A device stores a file and reads it, next to raw IndexedDB and the peers. Then the
 // file goes to a server and comes back, next to bare requests to the same server.
 //
-//     node runner/files.mjs [--rounds 5] [--large]: with --large, one file of 1 GiB is added as well
+//     node runner/files.mjs [--rounds 5] [--large]: with --large, the first round adds a file of 1 GiB as well
 import { execFileSync } from "node:child_process";
 import { createWriteStream } from "node:fs";
 import { readFile, unlink, writeFile } from "node:fs/promises";
@@ -177,7 +177,7 @@ const results = [];
 const transfers = [];
 try {
   for (let round = 1; round <= rounds; round += 1) {
-    for (const mib of values.large ? [...SIZES, 1024] : SIZES) {
+    for (const mib of values.large && round === 1 ? [...SIZES, 1024] : SIZES) {
       for (const system of PEERS) {
         if (OWN_SIZES.includes(mib) && !["raw-files", "escale-files"].includes(system)) continue;
         const figures = await both(site, system, mib).catch((error) => ({ failed: String(error.message).split("\n")[0] }));
