@@ -69,6 +69,7 @@ fn reply() -> SyncReply {
         seq: 0,
         results: Vec::new(),
         parts: vec![part],
+        restriction: None,
     }
 }
 
@@ -84,6 +85,7 @@ fn asking() -> (Machine, u64) {
         has_live: false,
         watches_silence: false,
         has_token: false,
+        has_files: false,
         poll_every_ms: escale::limits::PULL_EVERY_MS,
     };
     let source = Box::new(SeededRandom::new(7));

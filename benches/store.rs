@@ -50,6 +50,7 @@ fn session(device: &MemoryDevice) -> (Machine, MemoryStore) {
         has_live: false,
         watches_silence: false,
         has_token: false,
+        has_files: false,
         poll_every_ms: escale::limits::PULL_EVERY_MS,
     };
     let random = Box::new(SeededRandom::new(7));
@@ -106,6 +107,7 @@ impl Leader {
             seq: 0,
             results: Vec::new(),
             parts: vec![Part { rows, ..Part::empty(class()) }],
+            restriction: None,
         };
         let number = self.asked.take().expect("a request");
         self.feed(Event::Replied { number, reply: Ok(reply) });

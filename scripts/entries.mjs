@@ -2,7 +2,7 @@
 // gzip. They may fall. An increase is a decision (docs/performance.md).
 
 /** The entry that all others import, and never contain. */
-export const MAIN = { name: "index", bytes: 26_100 };
+export const MAIN = { name: "index", bytes: 26_900 };
 
 /**
  * The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. `acts` is for
@@ -11,9 +11,9 @@ export const MAIN = { name: "index", bytes: 26_100 };
 export const ENTRIES = [
   { name: "inline", bytes: 200, acts: true },
   { name: "rehearsal", bytes: 1_700 },
-  { name: "accounts", bytes: 7_200 },
+  { name: "accounts", bytes: 7_300 },
   { name: "passkeys", bytes: 1_100 },
-  { name: "files", bytes: 12_000 },
+  { name: "files", bytes: 10_900 },
   { name: "devtools", bytes: 14_000 },
   { name: "react", bytes: 2_048, peer: { react: ">=18" } },
   { name: "vue", bytes: 2_048, peer: { vue: ">=3.3" } },
@@ -31,13 +31,13 @@ export const ENTRIES = [
 export const SCHEMA_COMMAND = "schema-command.js";
 
 /** The wasm. */
-export const WASM = { file: "escale_bg.wasm", bytes: 418_000 };
+export const WASM = { file: "escale_bg.wasm", bytes: 421_700 };
 
 /** Modules that no application names: the main entry as some tools need it, and the wasm as JavaScript for them. */
 export const INNER = [
   { name: "bundled", bytes: 200, acts: true },
   { name: "edge", bytes: 200, acts: true },
-  { name: "carried", bytes: 420_500 },
+  { name: "carried", bytes: 424_100 },
 ];
 
 /** The oldest TypeScript that infers the types of documents. An older one would infer wrong ones in silence. */

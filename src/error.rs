@@ -132,6 +132,8 @@ codes! {
     Forbidden "forbidden" S "Ask the server's administrator for the right.";
     /// The account's right to a def has ended, and its documents leave the device (R22).
     Withdrawn "withdrawn" S "Nothing to do: it leaves the device. Subscribe again once the right is back.";
+    /// A restriction of the account or of its org does not let this pass (R89).
+    Blocked "blocked" S "Wait until an administrator of the org ends the restriction, then call session.retryBlocked().";
     /// The server does not know the org.
     UnknownOrg "unknown_org" N "Correct the org's code, or create it on the server.";
     /// Too many requests.
@@ -160,7 +162,9 @@ codes! {
     InvitationUnknown "invitation_unknown" N "Ask for another invitation.";
     /// The server takes new accounts by invitation only, or none.
     InvitationNeeded "invitation_needed" S "Ask the org's administrator for an invitation.";
-    /// The account was closed.
+    /// No administrator of the org would be left.
+    LastAdmin "last_admin" A "Make another account an administrator first.";
+    /// The account was closed, or may not enter for now (R89).
     AccountClosed "account_closed" S "Open in `avion` to read this device's data.";
     /// The device was signed out from another one (R77).
     DeviceRevoked "device_revoked" S "Open again, as a new device.";

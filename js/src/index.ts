@@ -62,7 +62,7 @@ export type {
   Rule,
   SchemaDeclaration,
 } from "./schema/schema-types.js";
-export type { Inspection, Meta, Session } from "./session/session.js";
+export type { Inspection, Meta, QuotaState, Session } from "./session/session.js";
 export type { Mode, Phase, Status, StatusValue } from "./session/status.js";
 export type { Persistence, StorageUsage } from "./base/storage.js";
 export type { Value } from "./schema/values.js";

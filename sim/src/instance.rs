@@ -57,7 +57,12 @@ fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
 }
 
 pub fn caller(tenant: Tenant) -> Caller {
-    Caller { account: format!("account{}", tenant.account), may_write: true, is_admin: false }
+    Caller {
+        account: format!("account{}", tenant.account),
+        may_write: true,
+        is_admin: false,
+        ..Caller::default()
+    }
 }
 
 /// The refusal that a session gets for a request that failed as a whole (docs/protocol.md).

@@ -28,6 +28,9 @@ const SCHEMA = {
 const SCHEMA_OF_ACCOUNTS = { Note: { key: ["id"] } };
 /** The schemas of the guides that need more than the small server of the examples offers: they run on the reference server. */
 const ON_REFERENCE = {
+  "files.md": {
+    Note: { key: ["id"], collections: { trip: { key: ["trip"] } }, properties: { text: "string", photo: "file", scans: "file[]" } },
+  },
   "modelling.md": {
     Association: { key: ["id"], collections: { city: { key: ["city"], mutable: true } } },
     Member: { in: "Association", key: ["association", "number"], indexes: { joined: "int" } },

@@ -88,9 +88,20 @@ pub struct SyncReply {
     pub results: Vec<OpResult>,
     /// One for each def asked for, in that order, until the reply is full.
     pub parts: Vec<Part>,
+    /// The level at which the account is restricted (R89); none without a restriction.
+    pub restriction: Option<u64>,
 }
 
-record!(SyncReply { p, epoch, now, delta, seq default, results default, parts default });
+record!(SyncReply {
+    p,
+    epoch,
+    now,
+    delta,
+    seq default,
+    results default,
+    parts default,
+    restriction optional,
+});
 
 /// The result of one operation: `ok` or `fault`.
 #[derive(Clone, Debug, PartialEq)]

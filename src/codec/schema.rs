@@ -42,6 +42,7 @@ impl Decode for ClassJson {
             "raw",
             FOR_SERVER[0],
             FOR_SERVER[1],
+            FOR_SERVER[2],
         ];
         let mut fields = Fields::only(node, NAMES, format)?;
         Ok(ClassJson {
@@ -55,7 +56,7 @@ impl Decode for ClassJson {
             sealed: fields.or_default()?,
             parent: fields.or_default()?,
             raw: fields.or_default()?,
-            for_server: [fields.or_default()?, fields.or_default()?],
+            for_server: [fields.or_default()?, fields.or_default()?, fields.or_default()?],
         })
     }
 }

@@ -123,7 +123,7 @@ impl Machine {
 
     /// The objects of files that operations reference which are not over at the server.
     pub fn files(&self) -> Vec<String> {
-        self.router.outbox.table.files()
+        outbox::files(&self.router.outbox.table)
     }
 
     /// Operations that are not over, in order, each with whether it is held: behind a refused one, or until its files

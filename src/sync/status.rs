@@ -11,6 +11,7 @@ use crate::storage::RolledBack;
 pub struct Facts<'a> {
     pub contact: Contact,
     pub faults: &'a SortedMap<Def, Error>,
+    pub restriction: u64,
     pub collections_lost: u64,
     pub documents_lost: u64,
     /// The records of the journal that are gone.
@@ -83,6 +84,7 @@ pub fn status_of(ctx: &Ctx, facts: &Facts<'_>) -> Status {
         damaged,
         error,
         faults,
+        restriction: facts.restriction,
     }
 }
 

@@ -227,11 +227,11 @@ impl Tabs {
             ("ask", _) if self.leads() => self.say_here(self.with(said::here)),
             ("here", status) if !self.leads() => {
                 self.heard();
-                let (phase, faults) = said::phase_and_faults(status);
+                let (phase, refused) = said::read_here(status);
                 if let Some(phase) = phase {
                     self.post(Event::Tab(TabEvent::Heard(phase)));
                 }
-                self.post(Event::Tab(TabEvent::Refused(faults)));
+                self.post(Event::Tab(refused));
             }
             ("bye", _) if !self.leads() && !Claim::is_possible() => self.take_over(),
             ("header", _) => self.read_header(),

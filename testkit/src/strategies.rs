@@ -168,9 +168,18 @@ pub fn reply() -> impl Strategy<Value = SyncReply> {
     let outcome =
         prop_oneof![ok.prop_map(|ok| (Some(ok), None)), fault().prop_map(|fault| (None, Some(fault)))];
     let result = ("[0-9a-f-]{36}", outcome).prop_map(|(id, (ok, fault))| OpResult { id, ok, fault });
-    (epoch(), v(), v(), v(), few(result), few(part())).prop_map(|(epoch, now, delta, seq, results, parts)| {
-        SyncReply { p: 1, epoch, now, delta, seq, results, parts }
-    })
+    (epoch(), v(), v(), v(), few(result), few(part()), prop::option::of(0..4_u64)).prop_map(
+        |(epoch, now, delta, seq, results, parts, restriction)| SyncReply {
+            p: 1,
+            epoch,
+            now,
+            delta,
+            seq,
+            results,
+            parts,
+            restriction,
+        },
+    )
 }
 
 pub fn live() -> impl Strategy<Value = LiveRequest> {

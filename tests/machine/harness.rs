@@ -118,7 +118,16 @@ pub fn whole(def: &Def, rows: Vec<Row>) -> Part {
 }
 
 pub fn reply(now: u64, parts: Vec<Part>) -> SyncReply {
-    SyncReply { p: 1, epoch: epoch(1), now, delta: 100, seq: 0, results: Vec::new(), parts }
+    SyncReply {
+        p: 1,
+        epoch: epoch(1),
+        now,
+        delta: 100,
+        seq: 0,
+        results: Vec::new(),
+        parts,
+        restriction: None,
+    }
 }
 
 pub fn refusal(code: Code) -> Refusal {

@@ -6,16 +6,14 @@
 mod backoff;
 mod contact;
 mod device;
-mod doubt;
 mod epochs;
-mod files;
 mod handles;
 mod harness;
 mod harness_with_device;
 mod life;
 mod loads;
 mod marks;
-mod optimistic;
+mod operations;
 mod org;
 mod pages;
 mod pulls;

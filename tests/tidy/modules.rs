@@ -6,15 +6,13 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 24] = [
+const ROOTS: [&str; 22] = [
     "js/src/accounts.ts",
     "js/src/passkeys.ts",
     "js/src/files.ts",
     "js/src/bundled.ts",
     "js/src/edge.ts",
-    "js/src/escale.wasm.d.ts",
     "js/src/inline.ts",
-    "js/src/too-old.d.ts",
     "js/src/wasm-module.d.ts",
     "js/src/index.ts",
     "js/src/rehearsal.ts",

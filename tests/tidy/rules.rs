@@ -52,7 +52,7 @@ fn listed() -> BTreeMap<u32, Vec<String>> {
     .collect()
 }
 
-/// The functions of all sources whose name begins with a rule.
+/// The functions and the titles of JavaScript's tests that begin with a rule.
 fn tests() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for file in files::ending(&[".rs"]) {
@@ -63,10 +63,15 @@ fn tests() -> BTreeSet<String> {
             names.extend(name.map(|(name, _)| name).filter(|name| number(name).is_some()).map(str::to_owned));
         }
     }
+    for file in files::ending(&[".test.mjs"]) {
+        let titles =
+            file.lines().filter_map(|(_, line)| line.trim_start().strip_prefix("test(\"")?.split_once('"'));
+        names.extend(titles.map(|(title, _)| title.to_owned()).filter(|title| number(title).is_some()));
+    }
     names
 }
 
-/// 14 of `r14_damage_heals`.
+/// 14 of `r14_damage_heals`, and of `r14: damage heals`.
 fn number(name: &str) -> Option<u32> {
-    name.strip_prefix('r')?.split_once('_')?.0.parse().ok()
+    name.strip_prefix('r')?.split_once(['_', ':'])?.0.parse().ok()
 }

@@ -116,6 +116,7 @@ fn reply() -> SyncReply {
         seq: 4,
         results: vec![],
         parts: vec![part],
+        restriction: None,
     }
 }
 

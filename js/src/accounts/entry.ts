@@ -152,7 +152,7 @@ export class Entry implements AccountEntry {
     this.#check();
     this.#token = this.#last = token;
     this.#device = device;
-    this.#secret = secret;
+    this.#use(secret);
     // A copy: the session may end meanwhile, and nothing may be sealed under a key that was cleared.
     const key = this.accountKey.slice();
     await this.#record.keep(secret, key, this.identity.account);
@@ -238,7 +238,7 @@ export class Entry implements AccountEntry {
       });
     }
     await this.keep(secret);
-    this.#secret = secret;
+    this.#use(secret);
   }
 
   async unlock(passphrase: string): Promise<void> {
@@ -264,6 +264,13 @@ export class Entry implements AccountEntry {
     this.accountKey.fill(0);
     this.key?.fill(0);
     this.#token = undefined;
+  }
+
+  /** Another secret opens the account from now on. The earlier one is cleared, once no sign-in in flight uses it. */
+  #use(secret: Secret): void {
+    const { x } = this.#secret;
+    this.#secret = secret;
+    if (x !== secret.x) void (this.#renewing ?? Promise.resolve()).catch(() => {}).then(() => x.fill(0));
   }
 
   /** Adds a way in on this device. */
@@ -297,6 +304,7 @@ export class Entry implements AccountEntry {
     if (toText(signed.key) !== toText(this.accountKey)) {
       throw fault("account_mismatch", "the server has another key for this login");
     }
+    signed.key.fill(0);
     await this.has(signed);
   }
 

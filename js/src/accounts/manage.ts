@@ -161,10 +161,14 @@ export async function revoke(session: object, device: string): Promise<void> {
   await entry.withToken((token) => ask(entry.at, { do: "revoke", device }, token));
 }
 
-/** Closes the account for ever. Its login stays taken. Data on devices opens in `avion`. */
-export async function close(session: object, passphrase: string): Promise<void> {
+/**
+ * Closes the account for ever. Its login stays taken. Data on devices opens in `avion`. Errors: `last_admin` for the only
+ * administrator of the org, unless `force` is set.
+ */
+export async function close(session: object, passphrase: string, options: { force?: boolean } = {}): Promise<void> {
   const entry = entryOf(session);
-  await entry.withToken((token) => closeAccount(entry.at, passphraseSource(entry.at, passphrase), token));
+  const force = options.force === true && { force: true };
+  await entry.withToken((token) => closeAccount(entry.at, passphraseSource(entry.at, passphrase), { ...force }, token));
 }
 
 /** Deletes the account's record from this device, after `wipe({ org, account })`. */

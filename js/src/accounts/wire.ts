@@ -176,6 +176,6 @@ export async function changeWraps(
 }
 
 /** Closes the account, with a proof. */
-export async function closeAccount(at: Server, source: SecretSource, token: string): Promise<void> {
-  await proven(at, (rounds) => source.of(rounds), { name: "close", id: source.id, other: {}, token });
+export async function closeAccount(at: Server, source: SecretSource, other: { force?: boolean }, token: string): Promise<void> {
+  await proven(at, (rounds) => source.of(rounds), { name: "close", id: source.id, other, token });
 }

@@ -41,17 +41,16 @@ async function addOnce({ catalogue, room, tabs }: Parts, data: Data, about: Abou
   const put = async (digest: string, bytes: Bytes): Promise<string> => {
     if (!(await room.has(bytes.length))) throw full();
     const sealed = await catalogue.sealed(digest, bytes);
-    await room.put({ put: [sealed] });
+    await room.write(() => catalogue.store.write({ put: [sealed] }));
     catalogue.note([sealed[1]], []);
     return sealed[1];
   };
-  return tabs.alone(
-    "add",
+  return tabs.adding(
     async () => {
       const chunks: string[] = [];
       const [names, seen] = [new Set<string>(), new Set<string>()];
       let size = 0;
-      for await (const chunk of chunksOf(data)) {
+      for await (const chunk of cut(streamOf(data).getReader())) {
         size += chunk.length;
         if (size > FILE_MAX) throw fault("too_large", `a file has at most ${FILE_MAX} bytes`);
         const digest = await shaOf(chunk);
@@ -60,36 +59,33 @@ async function addOnce({ catalogue, room, tabs }: Parts, data: Data, about: Abou
         chunks.push(digest);
       }
       const sha = isListed(size) ? await shaOf(listOf(chunks)) : (chunks[0] as string);
-      const told = { ...(about.type && { type: about.type }), ...(about.name && { name: about.name }) };
+      const ref = { sha, size, type: about.type, name: about.name };
       const now = Date.now();
       await room.write(() =>
-        catalogue.save(sha, () => ({ key: sha, size, ...told, added: now, read: now, chunks }), { have: [...names], isDurable: true }),
+        // The bytes of a file can be the list of a longer one. Its record has both.
+        catalogue.save(sha, (entry) => ({ key: sha, size, chunks, ...(entry && isListed(entry.size) && entry), added: now, read: now }), { have: [...names], isDurable: true }),
       );
       tabs.post({ put: [...names], record: sha });
-      return Object.freeze({ sha, size, ...told });
+      // Without the fields that are undefined.
+      return Object.freeze(JSON.parse(JSON.stringify(ref)) as FileRef);
     },
-    "shared",
   );
 }
 
-/** The chunks of a file: all but the last one are full. The empty file is one empty chunk. */
-async function* chunksOf(data: Data): AsyncGenerator<Bytes> {
-  if (isBytes(data)) {
-    let from = 0;
-    do yield data.slice(from, from + CHUNK);
-    while ((from += CHUNK) < data.length);
-  } else if (typeof (data as Partial<Blob> | null)?.arrayBuffer === "function") {
-    const blob = data as Blob;
-    let from = 0;
-    do yield new Uint8Array(await blob.slice(from, from + CHUNK).arrayBuffer());
-    while ((from += CHUNK) < blob.size);
-  } else if (isStream(data)) {
-    yield* cut(data.getReader());
-  } else {
-    throw fault("bad_option", "add takes a Blob, bytes, or a stream of bytes");
-  }
+/** The bytes as a stream. */
+function streamOf(data: Data): ReadableStream<Uint8Array> {
+  if (isStream(data)) return data;
+  if (typeof (data as Partial<Blob> | null)?.stream === "function") return (data as Blob).stream();
+  if (!isBytes(data)) throw fault("bad_option", "add takes a Blob, bytes, or a stream of bytes");
+  return new ReadableStream({
+    start(controller) {
+      controller.enqueue(data);
+      controller.close();
+    },
+  });
 }
 
+/** The chunks of a file: all but the last one are full. The empty file is one empty chunk. */
 async function* cut(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Bytes> {
   let chunk = new Uint8Array(CHUNK);
   let [filled, isFirst, isWhole] = [0, true, false];

@@ -51,5 +51,5 @@ export function isRef(ref: unknown): ref is FileRef {
 /** Checks a reference that the application gives. */
 export function checkRef(ref: unknown): FileRef {
   if (isRef(ref)) return ref;
-  throw fault("bad_value", "a reference to a file is a map with sha and size");
+  throw fault("bad_option", "a reference to a file is a map with sha and size");
 }

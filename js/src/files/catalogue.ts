@@ -6,13 +6,12 @@
 import { join, utf8, type Bytes } from "../base/binary.js";
 import { countOf, DIGEST, digestsOf, isListed, lengthOf, listOf } from "./address.js";
 import type { Cipher } from "./cipher.js";
-import { fault, type FaultCode } from "./faults.js";
+import { fault } from "./faults.js";
 import type { FileRef } from "../session/files.js";
 import { isSame, type Change, type Store } from "./store.js";
 
-/** A rule of `keep`. */
-export interface Rule {
-  readonly ref?: FileRef;
+/** A rule of `keep`: a file, or the files of some documents. */
+export interface Rule extends Partial<FileRef> {
   readonly class?: string;
   readonly match?: object;
   readonly properties?: readonly string[];
@@ -23,19 +22,18 @@ export interface Rule {
 export interface Entry {
   readonly key: string;
   readonly size: number;
-  readonly type?: string;
-  readonly name?: string;
   /** When the application added it; 0 if it did not, or if that is no reason any more. */
   readonly added: number;
   /** When it was read last. */
   readonly read: number;
-  readonly error?: FaultCode;
+  readonly error?: string;
   readonly rule?: Rule;
   /** The digests of its chunks. */
   readonly chunks: readonly string[];
 }
 
-interface Known {
+/** An entry, as it is stored. */
+export interface Known {
   readonly entry: Entry;
   /** The name of its record, and the record as it was read. */
   readonly name: string;
@@ -56,19 +54,35 @@ export class Catalogue {
   /** The chunks that the device holds. */
   readonly #held = new Set<string>();
 
+  #mark = "";
+
   private constructor(store: Store, cipher: Cipher) {
     this.store = store;
     this.cipher = cipher;
   }
 
-  /** Reads all records. If none opens, the database belongs to a store that is no more, and is emptied. */
+  /**
+   * Reads all records. The name of one follows from the keys alone: without it, the database belongs to a store that is no
+   * more, and is emptied.
+   */
   static async open(store: Store, cipher: Cipher): Promise<Catalogue> {
     const catalogue = new Catalogue(store, cipher);
+    const mark = await cipher.name("d", "");
     const names = await store.names("d");
-    const opened = await Promise.all(names.map((name) => catalogue.#read(name)));
-    if (names.length > 0 && opened.every((known) => !known)) await store.clear();
-    for (const known of opened) if (known) catalogue.#known.set(known.entry.key, known);
-    for (const name of await store.names("c")) catalogue.#held.add(name);
+    if (!names.includes(mark)) {
+      await store.clear();
+      await store.write({ put: [["d", mark, new Uint8Array()]], isDurable: true });
+      names.length = 0;
+    }
+    const load = async (name: string): Promise<void> => {
+      // A failure may pass. A record that does not open twice is damaged.
+      const known = (await catalogue.#read(name)) ?? (await catalogue.#read(name));
+      if (known) catalogue.#known.set(known.entry.key, known);
+      else await store.write({ remove: [["d", name]] });
+    };
+    await Promise.all(names.filter((name) => name !== mark).map(load));
+    catalogue.note(await store.names("c"), []);
+    catalogue.#mark = mark;
     return catalogue;
   }
 
@@ -123,13 +137,13 @@ export class Catalogue {
       await this.reload(key);
       if (isSame(this.#known.get(key)?.sealed, before?.sealed)) break;
     }
-    throw fault("contention", "other tabs change the same file");
+    throw fault("contention", "other tabs change the file");
   }
 
   /** The bytes of a file that are here. */
   here(key: string): number {
     const known = this.#known.get(key);
-    if (!known || known.entry.rule) return 0;
+    if (!known) return 0;
     const { entry, names } = known;
     return names.reduce((sum, name, place) => sum + (this.#held.has(name) ? lengthOf(entry.size, place) : 0), 0);
   }
@@ -166,9 +180,14 @@ export class Catalogue {
     return ["c", name, await this.cipher.seal("c", name, bytes)];
   }
 
-  /** The names of the records that are known, and of the chunks of each file. */
-  names(): readonly { readonly key: string; readonly name: string; readonly sealed: Bytes; readonly names: readonly string[] }[] {
-    return [...this.#known.values()].map(({ entry, name, sealed, names }) => ({ key: entry.key, name, sealed, names }));
+  /** The files, with the names of their records and chunks. */
+  files(): Known[] {
+    return [...this.#known.values()].filter(({ entry }) => !entry.rule);
+  }
+
+  /** The names of all records that this tab knows. */
+  recordNames(): ReadonlySet<string> {
+    return new Set([this.#mark, ...[...this.#known.values()].map(({ name }) => name)]);
   }
 
   end(): void {

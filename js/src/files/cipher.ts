@@ -3,8 +3,8 @@
  * database tells nothing of its files. The keys cannot be read back.
  */
 
-import { join, random, toBytes, toText, utf8, type Bytes } from "../base/binary.js";
-import { fault } from "./faults.js";
+import { join, random, toText, utf8, type Bytes } from "../base/binary.js";
+import { closed } from "./faults.js";
 
 /** `c` has chunks, `d` has records about files and rules. */
 export type Table = "c" | "d";
@@ -74,7 +74,7 @@ export class Cipher {
   }
 
   #has(key: CryptoKey | undefined): CryptoKey {
-    if (!key) throw fault("closed", "the session is closed");
+    if (!key) throw closed();
     return key;
   }
 }
@@ -82,5 +82,5 @@ export class Cipher {
 const how = (table: Table, name: string, iv: Bytes): AesGcmParams => ({
   name: "AES-GCM",
   iv,
-  additionalData: join(utf8(`escale/1/${table}`), toBytes(name)),
+  additionalData: utf8(`escale/1/${table}${name}`),
 });

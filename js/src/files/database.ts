@@ -3,13 +3,11 @@
  * requests, and has happened on `complete` alone.
  */
 
-import { toBytes, toText, type Bytes } from "../base/binary.js";
+import type { Bytes } from "../base/binary.js";
 import { isBytes } from "../base/bytes.js";
 import type { Table } from "./cipher.js";
-import { fault } from "./faults.js";
+import { closed, fault } from "./faults.js";
 import { isSame, type Change, type Store } from "./store.js";
-
-const VERSION = 1;
 
 /** A value that the browser has lost the file of. */
 const UNREADABLE = "NotReadableError";
@@ -29,7 +27,7 @@ export class DatabaseStore implements Store {
 
   async read(table: Table, name: string): Promise<Bytes | undefined> {
     try {
-      const value = await this.#run("readonly", (stores) => settled(stores(table).get(toBytes(name)) as IDBRequest<unknown>));
+      const value = await this.#run("readonly", async (stores) => settled(stores(table).get(name) as IDBRequest<unknown>));
       return isBytes(value) ? (value as Bytes) : undefined;
     } catch (error) {
       if (nameOf((error as Error).cause) === UNREADABLE) return undefined;
@@ -47,13 +45,13 @@ export class DatabaseStore implements Store {
       async (stores) => {
         const [c, d] = [stores("c"), stores("d")];
         const fine = await Promise.all([
-          ...was.map(async ([name, bytes]) => isSame(await settled(d.get(toBytes(name)) as IDBRequest<Bytes | undefined>), bytes)),
-          ...have.map(async (name) => (await settled(c.getKey(toBytes(name)))) !== undefined),
+          ...was.map(async ([name, bytes]) => isSame(await settled(d.get(name) as IDBRequest<Bytes | undefined>), bytes)),
+          ...have.map(async (name) => (await settled(c.getKey(name))) !== undefined),
           !only || namesOf(d).then((names) => names.every((name) => only.has(name))),
         ]);
         if (fine.includes(false)) return false;
-        for (const [table, name] of remove) stores(table).delete(toBytes(name));
-        for (const [table, name, bytes] of put) stores(table).put(bytes, toBytes(name));
+        for (const [table, name] of remove) stores(table).delete(name);
+        for (const [table, name, bytes] of put) stores(table).put(bytes, name);
         return true;
       },
       isDurable ? "strict" : "relaxed",
@@ -61,7 +59,10 @@ export class DatabaseStore implements Store {
   }
 
   async clear(): Promise<void> {
-    await this.#run("readwrite", (stores) => Promise.all([settled(stores("c").clear()), settled(stores("d").clear())]));
+    await this.#run("readwrite", async (stores) => {
+      await settled(stores("c").clear());
+      await settled(stores("d").clear());
+    });
   }
 
   end(): void {
@@ -76,28 +77,28 @@ export class DatabaseStore implements Store {
     durability: IDBTransactionDurability = "relaxed",
   ): Promise<T> {
     for (let isAgain = false; ; isAgain = true) {
-      if (this.#isEnded) throw fault("closed", "the files are closed");
+      if (this.#isEnded) throw closed();
       try {
         const database = await (this.#opening ??= this.#open());
         const transaction = database.transaction(["c", "d"], mode, { durability });
         const complete = new Promise<void>((resolve, reject) => {
           transaction.oncomplete = () => resolve();
-          transaction.onabort = () => reject(transaction.error ?? new DOMException("the transaction ended", "AbortError"));
+          transaction.onabort = () => reject(transaction.error ?? new DOMException("aborted", "AbortError"));
         });
         const [result] = await Promise.all([work((table) => transaction.objectStore(table)), complete]);
         return result;
       } catch (error) {
         const name = nameOf(error);
-        if (name === "QuotaExceededError") throw fault("storage_full", "the device has no room for files", error);
-        if (name === "VersionError") throw fault("store_too_new", "the files were written by a newer version", error);
-        if (isAgain || name === UNREADABLE) throw fault("storage_failed", `the database of files failed (${name})`, error);
+        if (name === "QuotaExceededError") throw fault("storage_full", "no room for files", error);
+        if (name === "VersionError") throw fault("store_too_new", "a newer version wrote the files", error);
+        if (isAgain || name === UNREADABLE) throw fault("storage_failed", `files: ${name}`, error);
         this.#drop();
       }
     }
   }
 
   async #open(): Promise<IDBDatabase> {
-    const opening = this.#databases.open(this.#name, VERSION);
+    const opening = this.#databases.open(this.#name, 1);
     opening.onupgradeneeded = () => {
       opening.result.createObjectStore("c");
       opening.result.createObjectStore("d");
@@ -118,11 +119,11 @@ export class DatabaseStore implements Store {
 
 const nameOf = (error: unknown): string => (error instanceof Error || error instanceof DOMException ? error.name : typeof error);
 
-const namesOf = async (store: IDBObjectStore): Promise<string[]> =>
-  (await settled(store.getAllKeys())).map((key) => toText(new Uint8Array(key as ArrayBuffer)));
+// Async, so that a call that throws rejects: a promise next to it would be left alone otherwise.
+const namesOf = async (store: IDBObjectStore): Promise<string[]> => settled(store.getAllKeys() as IDBRequest<string[]>);
 
 const settled = <T>(request: IDBRequest<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error ?? new DOMException("the request failed", "UnknownError"));
+    request.onerror = () => reject(request.error ?? new DOMException("failed"));
   });

@@ -4,14 +4,13 @@
  */
 
 import { random, toText } from "../base/binary.js";
-import type { EscaleError } from "../base/errors.js";
 import type { FileRef, FilesHost } from "../session/files.js";
 import type { Stop } from "../views/view.js";
 import { isRef } from "./address.js";
 import type { Catalogue, Rule } from "./catalogue.js";
 import { toFault } from "./faults.js";
-import { Pauses, type Waker } from "./pauses.js";
-import { AT_ONCE, type Reading } from "./reading.js";
+import { inTurn, rounds, type Pauses } from "./pauses.js";
+import type { Reading } from "./reading.js";
 import type { Remote } from "./remote.js";
 import type { States } from "./states.js";
 import type { Tabs } from "./tabs.js";
@@ -19,7 +18,6 @@ import type { Keep, KeptMatch } from "./types.js";
 
 /** A rule that this session follows. */
 interface Followed {
-  readonly rule: Rule;
   /** The files that it keeps. Undefined until the documents are known. */
   wanted: readonly FileRef[] | undefined;
   stop: Stop;
@@ -32,25 +30,29 @@ interface Parts {
   readonly reading: Reading;
   readonly states: States;
   readonly tabs: Tabs;
-  readonly waker: Waker;
+  readonly pauses: Pauses;
   /** Bytes may be a cache now. */
-  onRelease(): void;
+  trim(): void;
 }
 
 export class Keeping {
   readonly #parts: Parts;
-  readonly #pauses: Pauses;
+  readonly #work: () => void;
   readonly #rules = new Map<string, Rule>();
   readonly #followed = new Map<string, Followed>();
   /** Files that cannot be loaded, until the server can be reached again. */
   readonly #failed = new Set<string>();
   #writing: Promise<unknown> = Promise.resolve();
   #leads = false;
-  #isRunning = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#pauses = new Pauses(parts.waker);
+    this.#work = rounds(
+      parts.pauses,
+      () => this.#isOpen && this.#left().length > 0,
+      () => inTurn(this.#left(), (ref) => this.#load(ref)),
+      (code) => this.#wait(code),
+    );
     this.reload();
   }
 
@@ -79,7 +81,7 @@ export class Keeping {
     this.#follow();
   }
 
-  /** Whether all rules have said what they keep. */
+  /** Whether the files of all rules are known. */
   get isComplete(): boolean {
     return this.#leads && [...this.#followed.values()].every(({ wanted }) => wanted);
   }
@@ -89,7 +91,7 @@ export class Keeping {
     return new Map([...this.#followed.values()].flatMap(({ wanted = [] }) => wanted.map((ref) => [ref.sha, ref] as const)));
   }
 
-  /** The server can be reached: what it lacked before may be there now. */
+  /** The server can be reached: files that it lacked may be there now. */
   tryAgain(): void {
     this.#failed.clear();
     this.go();
@@ -97,9 +99,8 @@ export class Keeping {
 
   /** Goes on with downloads, if it may. */
   go(): void {
-    const isOpen = this.#leads && this.#parts.remote.isOpen;
-    if (isOpen && !this.#isRunning) void this.#run();
-    if (!isOpen && this.#leads) for (const { sha } of this.#left()) this.#parts.states.set(sha, { phase: "waiting" });
+    if (!this.#isOpen) this.#wait();
+    this.#work();
   }
 
   end(): void {
@@ -113,9 +114,9 @@ export class Keeping {
       if (!this.#rules.delete(id)) return;
       this.#write(id, undefined);
       this.#follow();
-      this.#parts.onRelease();
+      this.#parts.trim();
     };
-    return Object.freeze({ id, what: rule.ref ?? (rule as KeptMatch), release });
+    return Object.freeze({ id, what: rule as FileRef | KeptMatch, release });
   }
 
   #write(id: string, rule: Rule | undefined): void {
@@ -134,7 +135,7 @@ export class Keeping {
     }
     for (const [id, rule] of this.#leads ? this.#rules : []) {
       if (this.#followed.has(id)) continue;
-      const followed: Followed = { rule, wanted: rule.ref && [rule.ref], stop: () => {} };
+      const followed: Followed = { wanted: isRef(rule) ? [rule] : undefined, stop: () => {} };
       this.#followed.set(id, followed);
       if (rule.class === undefined) continue;
       try {
@@ -158,6 +159,15 @@ export class Keeping {
     return values.filter(isRef).filter(({ size }) => size <= max);
   }
 
+  get #isOpen(): boolean {
+    return this.#leads && this.#parts.remote.isOpen;
+  }
+
+  #wait(code?: string): void {
+    const phase = code === "storage_full" ? "full" : "waiting";
+    if (this.#leads) for (const { sha } of this.#left()) this.#parts.states.set(sha, { phase, ...(code && { code }) });
+  }
+
   /** The files that are not here yet. */
   #left(): FileRef[] {
     const { catalogue } = this.#parts;
@@ -166,70 +176,23 @@ export class Keeping {
     );
   }
 
-  async #run(): Promise<void> {
-    this.#isRunning = true;
-    for (let left = this.#left(); left.length > 0 && this.#leads && this.#parts.remote.isOpen; left = this.#left()) {
-      for (const { sha } of left) this.#parts.states.set(sha, { phase: "waiting" });
-      try {
-        await this.#load(left);
-        this.#pauses.reset();
-      } catch (error) {
-        const { code } = error as EscaleError;
-        for (const { sha } of this.#left()) this.#parts.states.set(sha, code === "storage_full" ? { phase: "full" } : { phase: "waiting", code });
-        await this.#pauses.after(error as object);
-      }
-    }
-    this.#isRunning = false;
-  }
-
-  /** Loads chunks of these files, a few at once. */
-  async #load(files: readonly FileRef[]): Promise<void> {
-    const { remote } = this.#parts;
-    const steps = this.#steps(files);
-    let failed: EscaleError | undefined;
-    const one = async (): Promise<void> => {
-      for await (const step of steps) {
-        if (failed || !this.#leads || !remote.isOpen) return;
-        try {
-          await step();
-        } catch (error) {
-          failed ??= toFault(error);
-        }
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, one));
-    if (failed) throw failed;
-  }
-
-  /** The missing chunks, one after the other. All workers share it. */
-  async *#steps(files: readonly FileRef[]): AsyncGenerator<() => Promise<void>> {
+  /** Loads the missing chunks of a file. An error that cannot pass ends it. */
+  async #load(ref: FileRef): Promise<void> {
     const { catalogue, reading, states } = this.#parts;
-    for (const ref of files) {
-      const { sha } = ref;
-      const guarded = (work: () => Promise<unknown>) => async (): Promise<void> => {
-        if (this.#failed.has(sha) || !this.wanted().has(sha)) return;
-        states.set(sha, { phase: "loading" });
-        try {
-          await work();
-          if (catalogue.here(sha) >= ref.size) states.set(sha, undefined);
-        } catch (error) {
-          const { code, retryable } = toFault(error);
-          if (retryable && code !== "file_damaged") throw error;
-          this.#failed.add(sha);
-          states.set(sha, { phase: "failed", code });
-        }
-      };
-      let chunks: readonly string[] = [];
-      let isKnown = false;
-      await guarded(async () => {
-        chunks = await reading.chunks(ref);
-        isKnown = true;
-      })();
-      if (!isKnown) continue;
-      const known = catalogue.entry(sha) ? catalogue.missing(sha) : chunks.map((_, place) => place);
-      // The same chunk at two places is loaded once.
-      const places = known.filter((place) => known.findIndex((other) => chunks[other] === chunks[place]) === known.indexOf(place));
-      for (const place of places) yield guarded(() => reading.chunk(ref, chunks, place, true));
+    const { sha } = ref;
+    try {
+      states.set(sha, { phase: "loading" });
+      const chunks = await reading.chunks(ref);
+      const places = catalogue.entry(sha) ? catalogue.missing(sha) : [0];
+      await inTurn(places, async (place) => {
+        if (this.#isOpen && this.wanted().has(sha)) await reading.chunk(ref, chunks, place, true);
+      });
+      states.set(sha, null);
+    } catch (error) {
+      const { code, retryable } = toFault(error);
+      if (retryable && code !== "file_damaged") throw error;
+      this.#failed.add(sha);
+      states.set(sha, { phase: "failed", code });
     }
   }
 }

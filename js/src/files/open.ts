@@ -1,23 +1,22 @@
-/** The files of a session: its parts, what the application calls, and what the session and other tabs tell. */
+/** The files of a session: its parts, the calls of the application, and the news of the session and of other tabs. */
 
 import type { FileRef, FilesHost, OpenFiles } from "../session/files.js";
 import type { StatusValue } from "../session/status.js";
-import type { Stop } from "../views/view.js";
-import { add, type About, type Data } from "./adding.js";
-import { checkRef, lengthOf } from "./address.js";
+import { add } from "./adding.js";
+import { checkRef, isRef, lengthOf } from "./address.js";
 import { Catalogue, type Entry, type Rule } from "./catalogue.js";
 import { Cipher } from "./cipher.js";
 import { DatabaseStore } from "./database.js";
-import { fault, toFault } from "./faults.js";
+import { closed, fault, toFault } from "./faults.js";
 import { Keeping } from "./keeping.js";
-import { Waker } from "./pauses.js";
-import { Reading, type Range } from "./reading.js";
+import { Pauses } from "./pauses.js";
+import { Reading } from "./reading.js";
 import { Remote } from "./remote.js";
 import { ADDED_MS, Room, type Reason } from "./room.js";
 import { States, type Doing } from "./states.js";
 import { MemoryStore } from "./store.js";
 import { Tabs, type TabMessage } from "./tabs.js";
-import type { Files, FilesUsage, FileState, Keep } from "./types.js";
+import type { Files } from "./types.js";
 import { Uploads } from "./uploads.js";
 
 /** The longest file that `bytes` gives at once. */
@@ -25,214 +24,157 @@ const BYTES_MAX = 64 << 20;
 
 /** Opens the files of a session. */
 export async function openFiles(host: FilesHost): Promise<OpenFiles> {
-  if (!(globalThis.crypto as Crypto | undefined)?.subtle) throw fault("insecure_context", "files need crypto.subtle");
+  if (!(globalThis.crypto as Crypto | undefined)?.subtle) throw fault("not_supported", "files need a secure context");
   const keys = host.keys();
-  const cipher = await Cipher.of(keys);
   const isMemory = host.name === undefined || !keys;
   const store = isMemory ? new MemoryStore() : new DatabaseStore(host.databases, host.name);
   try {
-    return new Opened(host, await Catalogue.open(store, cipher), isMemory);
+    return assemble(host, await Catalogue.open(store, await Cipher.of(keys)), isMemory);
   } catch (error) {
     store.end();
-    cipher.end();
     throw toFault(error);
   }
 }
 
-class Opened implements OpenFiles, Files {
-  readonly files: Files;
-  readonly #host: FilesHost;
-  readonly #ending = new AbortController();
-  readonly #waker = new Waker();
-  readonly #catalogue: Catalogue;
-  readonly #tabs: Tabs;
-  readonly #states: States;
-  readonly #room: Room;
-  readonly #reading: Reading;
-  readonly #uploads: Uploads;
-  readonly #keeping: Keeping;
-  readonly #stop: Stop;
-  #leads = false;
-  #wasLive = false;
+function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): OpenFiles {
+  const ending = new AbortController();
+  const { signal } = ending;
+  let [leads, wasLive] = [false, false];
+  /** Reports an error that belongs to no call. */
+  const fail = (error: unknown): void => {
+    if (!signal.aborted) host.fail(toFault(error));
+  };
+  /** Removes a cache that has grown too large. */
+  const trim = (): void => {
+    if (leads) room.trim().catch(fail);
+  };
 
-  constructor(host: FilesHost, catalogue: Catalogue, isMemory: boolean) {
-    this.#host = host;
-    this.#catalogue = catalogue;
-    const { signal } = this.#ending;
-    const waker = this.#waker;
-    const tabs = new Tabs(isMemory ? undefined : host.name, signal, (message) => this.#hear(message));
-    const states = new States(catalogue, (sha, doing) => this.#leads && tabs.post({ doing: [[sha, doing]] }));
-    const remote = new Remote(host, signal);
-    const room = new Room({
-      catalogue,
-      tabs,
-      isMemory,
-      knowsReasons: () => this.#keeping.isComplete,
-      reasons: () => this.#reasons(),
-      onRoom: () => waker.wake(),
-    });
-    const reading = new Reading({ catalogue, remote, room, tabs, waker });
-    this.#tabs = tabs;
-    this.#states = states;
-    this.#room = room;
-    this.#reading = reading;
-    this.#uploads = new Uploads({ host, catalogue, remote, states, tabs, waker });
-    this.#keeping = new Keeping({ host, catalogue, remote, reading, states, tabs, waker, onRelease: () => this.#trim() });
-    catalogue.onChange = (key) => {
-      states.changed(key);
-    };
-    this.files = this;
-    this.#stop = host.status.subscribe((status) => this.#follow(status));
-    tabs.post({ hello: true });
-  }
-
-  needed(shas: readonly string[]): void {
-    this.#uploads.needed(shas);
-  }
-
-  end(): void {
-    if (this.#ending.signal.aborted) return;
-    this.#stop();
-    this.#ending.abort();
-    this.#waker.end();
-    this.#keeping.end();
-    this.#states.end();
-    this.#tabs.end();
-    this.#catalogue.end();
-  }
-
-  async add(data: Data, about: About = {}): Promise<FileRef> {
-    this.#check();
-    const ref = await add({ catalogue: this.#catalogue, room: this.#room, tabs: this.#tabs }, data, about);
-    this.#uploads.go();
-    return ref;
-  }
-
-  read(ref: FileRef, range: Range = {}): ReadableStream<Uint8Array> {
-    this.#check();
-    return this.#reading.stream(checkRef(ref), range);
-  }
-
-  async bytes(ref: FileRef): Promise<Uint8Array> {
-    this.#check();
-    const { size } = checkRef(ref);
-    if (size > BYTES_MAX) throw fault("too_large", "bytes gives 64 MiB at most: use read");
-    const all = new Uint8Array(size);
-    const reader = this.#reading.stream(ref, {}).getReader();
-    for (let at = 0; ; ) {
-      const { done, value } = await reader.read();
-      if (done) return all;
-      all.set(value, at);
-      at += value.length;
+  /** News of another tab. */
+  const hear = ({ put = [], gone = [], record, doing = [], isNew, hello, room: news }: TabMessage): void => {
+    catalogue.note(put, gone);
+    if (record !== undefined) {
+      const had = catalogue.entry(record);
+      const heard = catalogue.reload(record).then((has) => {
+        if (had?.rule ?? has?.rule) keeping.reload();
+        else uploads.go();
+        trim();
+      });
+      heard.catch(fail);
     }
-  }
-
-  keep(what: FileRef | Rule): Keep {
-    this.#check();
-    if ("sha" in what) return this.#keeping.keep({ ref: checkRef(what) });
-    const { class: name, match, properties, max } = what;
-    if (typeof name !== "string" || typeof match !== "object") throw fault("bad_option", "keep takes a reference, or a class and a match");
-    return this.#keeping.keep({ class: name, match, ...(properties && { properties }), ...(max !== undefined && { max }) });
-  }
-
-  keeps(): readonly Keep[] {
-    return this.#keeping.keeps();
-  }
-
-  state(ref: FileRef): FileState {
-    return this.#states.of(checkRef(ref));
-  }
-
-  subscribe(ref: FileRef, callback: (state: FileState) => unknown): Stop {
-    this.#check();
-    if (typeof callback !== "function") throw fault("bad_option", "subscribe takes a function");
-    return this.#states.subscribe(checkRef(ref), callback);
-  }
-
-  discard(ref: FileRef): void {
-    this.#check();
-    const { sha } = checkRef(ref);
-    const discarded = this.#catalogue.find(sha).then(() => this.#catalogue.save(sha, (entry) => entry && { ...entry, added: 0 }));
-    const over = (): void => {
-      this.#tabs.post({ record: sha });
-      this.#trim();
-    };
-    discarded.then(over, (error: unknown) => this.#host.fail(toFault(error)));
-  }
-
-  usage(): Promise<FilesUsage> {
-    this.#check();
-    const sums: Record<Reason, number> = { pending: 0, local: 0, kept: 0, cached: 0 };
-    const reasons = this.#reasons();
-    const seen = new Set<string>();
-    for (const { key, names } of this.#catalogue.names()) {
-      const entry = this.#catalogue.entry(key);
-      for (const [place, name] of entry && !entry.rule ? names.entries() : []) {
-        // Files share chunks.
-        if (!entry || seen.has(name) || !this.#catalogue.isHeld(name)) continue;
-        seen.add(name);
-        sums[reasons(entry)] += lengthOf(entry.size, place);
-      }
-    }
-    return Promise.resolve(Object.freeze(sums));
-  }
-
-  #check(): void {
-    if (this.#ending.signal.aborted) throw fault("closed", "the session is closed");
-  }
+    if (isNew) states.forget();
+    for (const [sha, what] of doing) states.set(sha, what as Doing | null, false);
+    if (hello && leads) tabs.post({ doing: states.all() });
+    if (news === "made") room.made();
+    else if (news && leads) room.trim(0).then(() => tabs.post({ room: "made" }), fail);
+  };
 
   /** Why the device keeps each file, at this moment. */
-  #reasons(): (entry: Entry) => Reason {
-    const local = new Set(this.#host.local?.());
-    const referenced = new Set(this.#host.referenced());
-    const wanted = this.#keeping.wanted();
+  const reasons = (): ((entry: Entry) => Reason) => {
+    const local = new Set(host.local?.());
+    const referenced = new Set(host.referenced());
+    const wanted = keeping.wanted();
     const oldest = Date.now() - ADDED_MS;
     return ({ key, added }) => {
       if (local.has(key)) return "local";
-      if (referenced.has(key) || this.#uploads.has(key) || added > oldest) return "pending";
+      if (referenced.has(key) || uploads.has(key) || added > oldest) return "pending";
       return wanted.has(key) ? "kept" : "cached";
     };
-  }
+  };
 
   /** The session's role, or the network, may be another one. */
-  #follow({ leads, phase }: StatusValue): void {
-    const isLive = phase === "live";
-    if (isLive && !this.#wasLive) this.#waker.wake();
-    const isBack = isLive && !this.#wasLive;
-    this.#wasLive = isLive;
-    if (leads !== this.#leads) {
-      this.#leads = leads;
-      if (leads) this.#tabs.post({ isNew: true });
-      else this.#uploads.pause();
-      this.#keeping.lead(leads);
-      if (leads) this.#trim();
+  const follow = (status: StatusValue): void => {
+    const isBack = status.phase === "live" && !wasLive;
+    wasLive = status.phase === "live";
+    if (isBack) pauses.wake();
+    if (status.leads !== leads) {
+      leads = status.leads;
+      if (leads) tabs.post({ isNew: true });
+      else uploads.pause();
+      keeping.lead(leads);
+      trim();
     }
-    this.#uploads.go();
-    if (isBack) this.#keeping.tryAgain();
-    else this.#keeping.go();
-  }
+    uploads.go();
+    if (isBack) keeping.tryAgain();
+    else keeping.go();
+  };
 
-  #hear({ put = [], gone = [], record, doing = [], isNew, hello, room }: TabMessage): void {
-    this.#catalogue.note(put, gone);
-    if (record !== undefined) {
-      const heard = async (): Promise<void> => {
-        const had = this.#catalogue.entry(record);
-        const has = await this.#catalogue.reload(record);
-        if (had?.rule ?? has?.rule) this.#keeping.reload();
-        else this.#uploads.go();
-        this.#trim();
-      };
-      heard().catch((error: unknown) => this.#ending.signal.aborted || this.#host.fail(toFault(error)));
-    }
-    if (isNew) this.#states.forgetOthers();
-    for (const [sha, what] of doing) this.#states.heard(sha, what as Doing | null);
-    if (hello && this.#leads) this.#tabs.post({ doing: this.#states.own() });
-    if (room === "made") this.#room.made();
-    if (room === "wanted" && this.#leads) void this.#room.trim(0).then(() => this.#tabs.post({ room: "made" }), () => {});
-  }
+  const pauses = new Pauses();
+  const tabs = new Tabs(isMemory ? undefined : host.name, signal, hear);
+  const states = new States(catalogue, (sha, doing) => tabs.post({ doing: [[sha, doing]] }));
+  const common = { host, catalogue, tabs, states, pauses, isMemory, reasons, trim, remote: new Remote(host, signal) };
+  const room: Room = new Room({ ...common, knowsReasons: () => keeping.isComplete });
+  const reading = new Reading({ ...common, room });
+  const uploads = new Uploads(common);
+  const keeping: Keeping = new Keeping({ ...common, reading });
+  catalogue.onChange = (key) => states.changed(key);
+  const stop = host.status.subscribe(follow);
+  tabs.post({ hello: true });
 
-  /** Removes a cache that has grown too large. */
-  #trim(): void {
-    if (this.#leads) this.#room.trim().catch((error: unknown) => this.#ending.signal.aborted || this.#host.fail(toFault(error)));
-  }
+  /** The reference, while the session is open. */
+  const checked = (ref: FileRef): FileRef => {
+    if (signal.aborted) throw closed();
+    return checkRef(ref);
+  };
+  const files: Files = {
+    async add(data, about = {}) {
+      if (signal.aborted) throw closed();
+      const ref = await add({ catalogue, room, tabs }, data, about);
+      uploads.go();
+      return ref;
+    },
+    read: (ref, range = {}) => reading.stream(checked(ref), range),
+    async bytes(ref) {
+      const { size } = checked(ref);
+      if (size > BYTES_MAX) throw fault("too_large", "bytes gives 64 MiB at most: use read");
+      const all = new Uint8Array(size);
+      const reader = reading.stream(ref, {}).getReader();
+      for (let at = 0; ; ) {
+        const { done, value } = await reader.read();
+        if (done) return all;
+        all.set(value, at);
+        at += value.length;
+      }
+    },
+    keep(what) {
+      if (signal.aborted) throw closed();
+      if (!isRef(what) && typeof (what as Rule).match !== "object") throw fault("bad_option", "keep takes a reference, or a class and a match");
+      return keeping.keep({ ...what });
+    },
+    keeps: () => keeping.keeps(),
+    state: (ref) => states.of(checkRef(ref)),
+    subscribe: (ref, callback) => states.subscribe(checked(ref), callback),
+    discard(ref) {
+      const { sha } = checked(ref);
+      const change = (entry: Entry | undefined): Entry | undefined => entry && { ...entry, added: 0 };
+      const discarded = catalogue.find(sha).then(() => catalogue.save(sha, change));
+      discarded.then(() => tabs.post({ record: sha })).then(trim, fail);
+    },
+    usage() {
+      const sums: Record<Reason, number> = { pending: 0, local: 0, kept: 0, cached: 0 };
+      const reasonOf = reasons();
+      const seen = new Set<string>();
+      for (const { entry, names } of catalogue.files()) {
+        for (const [place, name] of names.entries()) {
+          // Files share chunks.
+          if (!seen.has(name) && catalogue.isHeld(name)) sums[reasonOf(entry)] += lengthOf(entry.size, place);
+          seen.add(name);
+        }
+      }
+      return Promise.resolve(sums);
+    },
+  };
+  return {
+    files: Object.freeze(files),
+    needed: (shas) => uploads.needed(shas),
+    end() {
+      if (signal.aborted) return;
+      stop();
+      ending.abort();
+      pauses.end();
+      keeping.end();
+      states.end();
+      tabs.end();
+      catalogue.end();
+    },
+  };
 }

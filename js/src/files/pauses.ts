@@ -1,6 +1,6 @@
-/** Pauses between attempts, as the core has them (`src/sync/backoff.rs`): exponential, with full jitter. */
+/** Work that is tried until it is done, with the core's pauses (`src/sync/backoff.rs`): exponential, with full jitter. */
 
-import { refusalOf } from "./faults.js";
+import { refusalOf, toFault } from "./faults.js";
 
 const FIRST_MS = 100;
 const LONGEST_MS = 30_000;
@@ -8,63 +8,80 @@ const LONGEST_MS = 30_000;
 /** The longest pause that a server can ask for. */
 const ASKED_MS = 3_600_000;
 
-/** Ends the pauses of a session early: the network is back, or the session is over. */
-export class Waker {
+/** The transfers at once, and the steps of other work. */
+export const AT_ONCE = 3;
+
+/** The pauses of a session. Those that the server did not ask for end early when the network is back. */
+export class Pauses {
   readonly #sleepers = new Set<() => void>();
-  readonly #wake = (): void => this.wake();
   isEnded = false;
 
   constructor() {
-    globalThis.addEventListener?.("online", this.#wake);
+    globalThis.addEventListener?.("online", this.wake);
   }
 
-  /** Ends those pauses that nothing but time must end otherwise. */
-  wake(): void {
+  readonly wake = (): void => {
     for (const end of [...this.#sleepers]) end();
-  }
+  };
 
-  /** Waits. Nothing but the end shortens a pause that the server asked for. */
-  async sleep(ms: number, isFixed = false): Promise<void> {
+  /** Waits after so many failures in a row. */
+  async after(error: object, failures: number): Promise<void> {
+    const { retryAfter } = refusalOf(error);
+    const isAsked = typeof retryAfter === "number";
+    const ms = isAsked ? Math.min(retryAfter * 1_000, ASKED_MS) : Math.random() * Math.min(FIRST_MS * 2 ** failures, LONGEST_MS);
     const until = Date.now() + ms;
-    for (let left = ms; left > 0 && !this.isEnded; left = isFixed ? until - Date.now() : 0) {
+    do {
       await new Promise<void>((resolve) => {
         const end = (): void => {
           clearTimeout(timer);
           this.#sleepers.delete(end);
           resolve();
         };
-        const timer = setTimeout(end, left);
+        const timer = setTimeout(end, until - Date.now());
         this.#sleepers.add(end);
       });
-    }
+    } while (isAsked && !this.isEnded && Date.now() < until);
   }
 
   end(): void {
     this.isEnded = true;
-    globalThis.removeEventListener?.("online", this.#wake);
+    globalThis.removeEventListener?.("online", this.wake);
     this.wake();
   }
 }
 
-/** The failures in a row of one piece of work. */
-export class Pauses {
-  readonly #waker: Waker;
-  #failures = 0;
+/**
+ * Gives a function that begins work in rounds, if there is any and none is under way. A round that fails is repeated after a
+ * pause, for as long as there is work.
+ */
+export function rounds(pauses: Pauses, may: () => boolean, round: () => Promise<void>, failed: (code: string) => void): () => void {
+  let isRunning = false;
+  const run = async (): Promise<void> => {
+    isRunning = true;
+    for (let failures = 0; may(); failures++) {
+      try {
+        await round();
+        failures = -1;
+      } catch (thrown) {
+        const error = toFault(thrown);
+        failed(error.code);
+        await pauses.after(error, failures);
+      }
+    }
+    isRunning = false;
+  };
+  return () => void (isRunning || run());
+}
 
-  constructor(waker: Waker) {
-    this.#waker = waker;
-  }
-
-  /** Waits after a failure. */
-  async after(error: object): Promise<void> {
-    const { retryAfter } = refusalOf(error);
-    const bound = Math.min(FIRST_MS * 2 ** this.#failures++, LONGEST_MS);
-    if (typeof retryAfter === "number") await this.#waker.sleep(Math.min(retryAfter * 1_000, ASKED_MS), true);
-    else await this.#waker.sleep(Math.random() * bound);
-  }
-
-  /** An attempt succeeded. */
-  reset(): void {
-    this.#failures = 0;
-  }
+/** Does all of it, a few at once, until something fails. */
+export async function inTurn<T>(all: Iterable<T>, step: (one: T) => Promise<void>): Promise<void> {
+  const left = [...all].reverse();
+  const work = async (): Promise<void> => {
+    try {
+      while (left.length > 0) await step(left.pop() as T);
+    } finally {
+      left.length = 0;
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
 }

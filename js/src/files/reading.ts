@@ -6,16 +6,13 @@ import type { FileRef } from "../session/files.js";
 import { CHUNK, countOf, DIGEST, digestsOf, isListed, lengthOf, shaOf } from "./address.js";
 import type { Catalogue, Entry } from "./catalogue.js";
 import { fault, toFault } from "./faults.js";
-import { Pauses, type Waker } from "./pauses.js";
+import { AT_ONCE, type Pauses } from "./pauses.js";
 import type { Remote } from "./remote.js";
-import type { Room } from "./room.js";
+import { CACHE_MAX, full, type Room } from "./room.js";
 import type { Tabs } from "./tabs.js";
 
 /** How often bytes are requested again. */
 const AGAIN_MAX = 3;
-
-/** The transfers at once. */
-export const AT_ONCE = 3;
 
 /** How old the time of the last reading may be. */
 const READ_MS = 60_000;
@@ -25,7 +22,7 @@ interface Parts {
   readonly remote: Remote;
   readonly room: Room;
   readonly tabs: Tabs;
-  readonly waker: Waker;
+  readonly pauses: Pauses;
 }
 
 /** A part of a file, as positions of bytes. */
@@ -47,7 +44,7 @@ export class Reading {
     const { sha, size } = ref;
     const known = await catalogue.find(sha);
     if (known?.size === size) return known.chunks;
-    if (known?.added) throw fault("file_damaged", "the reference has another size than the file");
+    if (known?.added && isListed(size)) throw fault("file_damaged", "the file has another size");
     if (!isListed(size)) return [sha];
     return this.#parts.tabs.alone(sha, async () => {
       const known = await catalogue.reload(sha);
@@ -73,9 +70,9 @@ export class Reading {
         // Another tab may have loaded it meanwhile.
         const held = await local();
         if (held) return held;
-        if (isKept && !(await this.#parts.room.has(length))) throw fault("storage_full", "the device has no room for the file");
+        if (isKept && !(await this.#parts.room.has(length))) throw full();
         const bytes = await this.#fetch(digest, length);
-        const hasRoom = isKept || (await this.#parts.room.has(length));
+        const hasRoom = isKept || (ref.size <= CACHE_MAX && (await this.#parts.room.has(length)));
         // Shown all the same if it cannot be kept: a cache is no promise.
         const kept = hasRoom ? catalogue.sealed(digest, bytes).then((put) => this.#keep(ref, chunks, [put])) : undefined;
         await (isKept ? kept : kept?.catch(() => {}));
@@ -86,7 +83,7 @@ export class Reading {
 
   /** The bytes of a range. Only its chunks are read, some of them ahead. */
   stream(ref: FileRef, { from = 0, to = ref.size }: Range): ReadableStream<Uint8Array> {
-    if (![from, to].every((at) => Number.isInteger(at) && at >= 0) || from > to) throw fault("bad_option", "a range is from, and to behind it");
+    if (![from, to].every((at) => Number.isInteger(at) && at >= 0) || from > to) throw fault("bad_option", "range: from, and to behind it");
     const end = Math.min(to, ref.size);
     let [place, next] = [Math.floor(from / CHUNK), Math.floor(from / CHUNK)];
     const last = from < end ? countOf(end) - 1 : -1;
@@ -124,16 +121,15 @@ export class Reading {
 
   /** Bytes of the server that match their hash and their length. Errors: `file_damaged`, after four attempts. */
   async #fetch(sha: string, length: number): Promise<Bytes> {
-    const { remote, waker } = this.#parts;
-    const pauses = new Pauses(waker);
+    const { remote, pauses } = this.#parts;
     for (let again = 0; ; again++) {
       try {
         const bytes = await remote.get(sha, length);
         if (bytes.length === length && (await shaOf(bytes)) === sha) return bytes;
-        throw fault("file_damaged", "the bytes do not match their hash, or their length");
+        throw fault("file_damaged", "the bytes do not match their hash or length");
       } catch (error) {
         if (!(error as EscaleError).retryable || again === AGAIN_MAX || !remote.isOpen) throw error;
-        await pauses.after(error as EscaleError);
+        await pauses.after(error as EscaleError, again);
       }
     }
   }
@@ -141,11 +137,10 @@ export class Reading {
   /** Keeps a chunk, and the record of its file. */
   async #keep(ref: FileRef, chunks: readonly string[], put: readonly (readonly ["c", string, Bytes])[]): Promise<void> {
     const { catalogue, room, tabs } = this.#parts;
-    const { sha, size, type, name } = ref;
-    const told = { ...(type && { type }), ...(name && { name }) };
+    const { sha, size } = ref;
     const now = Date.now();
     const change = (entry: Entry | undefined): Entry =>
-      entry?.size === size ? entry : { key: sha, size, ...told, added: 0, read: now, chunks };
+      entry && (entry.size === size || !isListed(size)) ? entry : { key: sha, size, added: 0, read: now, chunks };
     await room.write(() => catalogue.save(sha, change, { put }));
     tabs.post({ put: put.map(([, name]) => name), record: sha });
   }

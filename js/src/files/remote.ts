@@ -6,12 +6,13 @@ import { EscaleError } from "../index.js";
 import type { FilesHost } from "../session/files.js";
 import type { Adapter } from "../wasm/core.js";
 import { CHUNK } from "./address.js";
-import { fault, faultOf, type Refusal } from "./faults.js";
+import { closed, fault, faultOf, type Refusal } from "./faults.js";
+import { AT_ONCE } from "./pauses.js";
 
 /** How long a body may be silent. */
 const SILENT_MS = 30_000;
 
-/** The bytes that a body must bring in a millisecond, on average. */
+/** The bytes that a server takes in a millisecond, at least. */
 const BYTES_PER_MS = 5;
 
 /** The names in one question. */
@@ -28,6 +29,8 @@ interface Request {
 export class Remote {
   readonly #host: FilesHost;
   readonly #signal: AbortSignal;
+  /** The transfers under way. */
+  readonly #busy = new Set<Promise<void>>();
 
   constructor(host: FilesHost, signal: AbortSignal) {
     this.#host = host;
@@ -44,9 +47,9 @@ export class Remote {
   async have(shas: readonly string[]): Promise<{ there: Set<string>; epoch: Epoch }> {
     const there = new Set<string>();
     let epoch: Epoch | undefined;
-    for (let from = 0; from < shas.length || !epoch; from += HAVE_MAX) {
-      const asked = shas.slice(from, from + HAVE_MAX);
-      const answer = await this.#have(asked);
+    const all = [...new Set(shas)];
+    for (let from = 0; from < all.length || !epoch; from += HAVE_MAX) {
+      const answer = await this.#have(all.slice(from, from + HAVE_MAX));
       // A database that was replaced meanwhile has another epoch: the core then asks again for all of it.
       epoch ??= answer.epoch;
       for (const sha of answer.there) there.add(sha);
@@ -66,26 +69,45 @@ export class Remote {
   }
 
   /** Stores an object. `size` is that of the file that it lists. Errors: `file_missing`, with the chunks that are not there. */
-  async put(sha: string, bytes: Bytes, size?: number): Promise<void> {
-    const adapter = this.#adapter();
-    if (adapter) await given(adapter.put(sha, bytes, size));
-    else await this.#send(`file/${sha}${size === undefined ? "" : `?list=${size}`}`, { method: "PUT", body: bytes }, CHUNK);
+  put(sha: string, bytes: Bytes, size?: number): Promise<void> {
+    return this.#turn(async () => {
+      const adapter = this.#adapter();
+      if (adapter) await given(adapter.put(sha, bytes, size));
+      else await this.#send(`file/${sha}${size === undefined ? "" : `?list=${size}`}`, { method: "PUT", body: bytes }, CHUNK);
+    });
   }
 
   /** The bytes of an object, unchecked. It reads no more than a little above `length`. */
-  async get(sha: string, length: number): Promise<Bytes> {
-    const adapter = this.#adapter();
-    const bytes = await (adapter ? given(adapter.get(sha)) : this.#send(`file/${sha}`, { method: "GET" }, length)).catch((error: unknown) => {
-      const isMissing = (error as EscaleError).code === ("not_found" as string);
-      throw isMissing ? fault("file_missing", "the server does not have the file, or not for this account", error) : error;
+  get(sha: string, length: number): Promise<Bytes> {
+    return this.#turn(async () => {
+      const adapter = this.#adapter();
+      try {
+        const bytes = await (adapter ? given(adapter.get(sha)) : this.#send(`file/${sha}`, { method: "GET" }, length));
+        if (isBytes(bytes)) return bytes as Bytes;
+      } catch (error) {
+        const isMissing = (error as { code?: string }).code === "not_found";
+        throw isMissing ? fault("file_missing", "not on the server, or not for this account", error) : error;
+      }
+      throw fault("bad_reply", "the adapter's get gives bytes");
     });
-    if (!isBytes(bytes)) throw fault("bad_reply", "the adapter's get gives bytes");
-    return bytes as Bytes;
+  }
+
+  /** Waits for one of the places for transfers. */
+  async #turn<T>(transfer: () => Promise<T>): Promise<T> {
+    while (this.#busy.size >= AT_ONCE) await Promise.race(this.#busy);
+    const work = transfer();
+    const place = work.then(() => {}, () => {});
+    this.#busy.add(place);
+    try {
+      return await work;
+    } finally {
+      this.#busy.delete(place);
+    }
   }
 
   #adapter(): NonNullable<Adapter["files"]> | undefined {
-    if (this.#signal.aborted) throw fault("closed", "the session is closed");
-    if (!this.isOpen) throw fault("offline", "the session has no server now");
+    if (this.#signal.aborted) throw closed();
+    if (!this.isOpen) throw fault("offline", "there is no server now");
     const { server } = this.#host;
     if (typeof server !== "object") return undefined;
     if (!server.files) throw fault("not_supported", "the adapter has no files");
@@ -131,11 +153,15 @@ export class Remote {
         ...(body !== undefined && { body }),
       });
       const bytes = await take(response, response.ok ? length : CHUNK, beat);
-      if (!response.ok) throw faultOf(response.status, { ...asked(response), ...(bytes && refusalIn(bytes)) });
+      if (!response.ok) {
+        const pause = response.headers.get("retry-after");
+        const seconds = Number(pause) || (Date.parse(pause ?? "") - Date.now()) / 1_000;
+        throw faultOf(response.status, { ...(bytes && refusalIn(bytes)), ...(pause && { retryAfter: seconds }) });
+      }
       if (!bytes) throw fault("file_damaged", "the body is longer than the object");
       return bytes;
     } catch (error) {
-      if (this.#signal.aborted) throw fault("closed", "the session is closed", error);
+      if (this.#signal.aborted) throw closed();
       throw error instanceof EscaleError ? error : fault("offline", "the server could not be reached", error);
     } finally {
       clearTimeout(timer);
@@ -148,17 +174,14 @@ export class Remote {
 async function take(response: Response, length: number, beat: () => void): Promise<Bytes | undefined> {
   const reader = response.body?.getReader();
   const parts: Uint8Array[] = [];
-  const latest = Date.now() + SILENT_MS + length / BYTES_PER_MS;
   let size = 0;
   for (;;) {
     beat();
     const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
     if (done) return join(...parts);
     size += value.length;
-    const isLate = Date.now() > latest;
-    if (isLate || size > length) {
+    if (size > length) {
       void reader?.cancel().catch(() => {});
-      if (isLate) throw fault("offline", "the body took too long to arrive");
       return undefined;
     }
     parts.push(value);
@@ -177,14 +200,6 @@ function parsed(bytes: Bytes): unknown {
 function refusalIn(bytes: Bytes): Refusal {
   const body = parsed(bytes) as Refusal | undefined;
   return typeof body?.code === "string" ? body : {};
-}
-
-/** The pause that the server asks for: seconds, or a date. */
-function asked(response: Response): Refusal {
-  const text = response.headers.get("retry-after");
-  if (!text) return {};
-  const seconds = Number(text);
-  return { retryAfter: Number.isNaN(seconds) ? (Date.parse(text) - Date.now()) / 1_000 : seconds };
 }
 
 /** An answer of the adapter. */

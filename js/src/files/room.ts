@@ -5,13 +5,12 @@
 
 import type { EscaleError } from "../base/errors.js";
 import type { Catalogue, Entry } from "./catalogue.js";
-import { CHUNK, lengthOf } from "./address.js";
 import { fault } from "./faults.js";
-import type { Change } from "./store.js";
+import type { Pauses } from "./pauses.js";
 import type { Tabs } from "./tabs.js";
 
-/** The bytes that nothing keeps. */
-const CACHE_MAX = 64 << 20;
+/** The bytes that nothing keeps. A larger file is no part of it. */
+export const CACHE_MAX = 64 << 20;
 
 /** The room that files leave: bytes, and a share of the quota. */
 const LEFT_MIN = 64 << 20;
@@ -34,11 +33,10 @@ interface Needs {
   readonly tabs: Tabs;
   /** In memory, the quota of the device does not count. */
   readonly isMemory: boolean;
-  /** Whether this session knows all reasons: it leads, and all rules have said what they keep. */
+  /** Whether this session knows all reasons: it leads, and the files of all rules are known. */
   knowsReasons(): boolean;
   reasons(): (entry: Entry) => Reason;
-  /** Bytes went: downloads may go on. */
-  onRoom(): void;
+  readonly pauses: Pauses;
 }
 
 export class Room {
@@ -72,11 +70,6 @@ export class Room {
     }
   }
 
-  /** Writes chunks as {@link write} does. */
-  async put(change: Change): Promise<boolean> {
-    return this.write(() => this.#needs.catalogue.store.write(change));
-  }
-
   /** Removes the whole cache, or lets the session that leads do it. */
   async make(): Promise<void> {
     if (this.#needs.knowsReasons()) return this.trim(0);
@@ -93,7 +86,7 @@ export class Room {
   /** The session that leads has made room. */
   made(): void {
     this.#made();
-    this.#needs.onRoom();
+    this.#needs.pauses.wake();
   }
 
   /** Removes bytes without a reason until so many are left, and chunks that belong to no file. */
@@ -107,56 +100,50 @@ export class Room {
   async #trim(most: number): Promise<void> {
     const { catalogue, tabs } = this.#needs;
     // A tab that adds a file has chunks that no record names yet.
-    await tabs.ifFree("add", () => this.#sweep());
+    await tabs.ifNoneAdds(() => this.#sweep());
     const reasons = this.#needs.reasons();
-    const cache = catalogue.entries().filter((entry) => !entry.rule && reasons(entry) === "cached");
-    cache.sort((a, b) => a.read - b.read);
-    let left = cache.reduce((sum, { key }) => sum + catalogue.here(key), 0);
-    for (const entry of cache) {
+    const cache = catalogue.files().filter(({ entry }) => reasons(entry) === "cached");
+    cache.sort((a, b) => a.entry.read - b.entry.read);
+    let left = cache.reduce((sum, { entry }) => sum + catalogue.here(entry.key), 0);
+    for (const { entry } of cache) {
+      const { key } = entry;
+      const bytes = catalogue.here(key);
       // A record without bytes is of no use.
-      if (left > most || catalogue.here(entry.key) === 0) left -= await this.#remove(entry, Math.max(left - most, 0));
+      if (left <= most && bytes > 0) continue;
+      left -= bytes;
+      await this.#remove(key);
     }
   }
 
-  /** Removes so many bytes of a file, or all of it, and says how many went. */
-  async #remove(entry: Entry, bytes: number): Promise<number> {
+  /** Removes a file, and those of its chunks that no other file has. */
+  async #remove(key: string): Promise<void> {
     const { catalogue, tabs } = this.#needs;
-    const known = catalogue.names();
-    const own = known.find(({ key }) => key === entry.key);
-    if (!own) return 0;
-    const others = new Set(known.flatMap(({ key, names }) => (key === entry.key ? [] : names)));
-    const gone = new Set<string>();
-    let size = 0;
-    for (const [place, name] of own.names.entries()) {
-      if (size >= bytes || others.has(name) || !catalogue.isHeld(name) || gone.has(name)) continue;
-      gone.add(name);
-      size += lengthOf(entry.size, place);
-    }
-    const isAll = own.names.every((name) => gone.has(name) || others.has(name) || !catalogue.isHeld(name));
-    // Another tab may have added a file with the same chunks: then nothing is removed, and the next time knows it.
-    const isDone = await catalogue.store.write({
-      remove: [...[...gone].map((name) => ["c", name] as const), ...(isAll ? [["d", own.name] as const] : [])],
-      was: [[own.name, own.sealed]],
-      only: new Set(known.map(({ name }) => name)),
-    });
+    const all = catalogue.files();
+    const own = all.find(({ entry }) => entry.key === key);
+    const others = new Set(all.flatMap((known) => (known === own ? [] : known.names)));
+    const gone = (own?.names ?? []).filter((name) => !others.has(name));
+    // Another tab may have added a file with the same chunks, or this one: then nothing is removed.
+    const isDone =
+      own &&
+      (await catalogue.store.write({
+        remove: [["d", own.name], ...gone.map((name) => ["c", name] as const)],
+        was: [[own.name, own.sealed]],
+        only: catalogue.recordNames(),
+      }));
     if (isDone) {
-      catalogue.note([], [...gone]);
-      tabs.post({ gone: [...gone], record: entry.key });
+      catalogue.note([], gone);
+      tabs.post({ gone, record: key });
     }
-    if (isAll || !isDone) await catalogue.reload(entry.key);
-    else catalogue.onChange(entry.key);
-    return isDone ? size : 0;
+    await catalogue.reload(key);
   }
 
   /** Removes chunks that no file names. */
   async #sweep(): Promise<void> {
     const { catalogue, tabs } = this.#needs;
-    const known = catalogue.names();
-    const named = new Set(known.flatMap(({ names }) => names));
+    const named = new Set(catalogue.files().flatMap(({ names }) => names));
     const gone = (await catalogue.store.names("c")).filter((name) => !named.has(name));
     if (gone.length === 0) return;
-    const only = new Set(known.map(({ name }) => name));
-    if (!(await catalogue.store.write({ remove: gone.map((name) => ["c", name]), only }))) return;
+    if (!(await catalogue.store.write({ remove: gone.map((name) => ["c", name]), only: catalogue.recordNames() }))) return;
     catalogue.note([], gone);
     tabs.post({ gone });
   }
@@ -176,4 +163,4 @@ export class Room {
 }
 
 /** The error of a device without room. */
-export const full = (): EscaleError => fault("storage_full", `less than ${LEFT_MIN / CHUNK} MiB, or 5 %, of the device's room are free`);
+export const full = (): EscaleError => fault("storage_full", "no room for files");

@@ -1,13 +1,13 @@
 /** The states of files: transfers of this tab, transfers of the session that leads, and the bytes that are here. */
 
 import type { Catalogue } from "./catalogue.js";
-import { fault, type FaultCode } from "./faults.js";
+import { fault } from "./faults.js";
 import type { FileRef } from "../session/files.js";
 import type { Stop } from "../views/view.js";
 import type { FileState } from "./types.js";
 import { callSafely } from "../base/report.js";
 
-/** What a session does about a file. */
+/** The work of the session that leads on a file. */
 export interface Doing {
   readonly phase: "waiting" | "loading" | "sending" | "full" | "failed";
   readonly sent?: number;
@@ -23,8 +23,7 @@ interface Listener {
 export class States {
   readonly #catalogue: Catalogue;
   readonly #tell: (sha: string, doing: Doing | null) => void;
-  readonly #own = new Map<string, Doing>();
-  readonly #others = new Map<string, Doing>();
+  readonly #doing = new Map<string, Doing>();
   readonly #listeners = new Map<string, Set<Listener>>();
 
   constructor(catalogue: Catalogue, tell: (sha: string, doing: Doing | null) => void) {
@@ -32,36 +31,27 @@ export class States {
     this.#tell = tell;
   }
 
-  /** A transfer of this session. Undefined: it is over. */
-  set(sha: string, doing: Doing | undefined): void {
-    if (doing) this.#own.set(sha, doing);
-    else if (!this.#own.delete(sha)) return;
-    this.#tell(sha, doing ?? null);
+  /** A transfer of the session that leads. Null: it is over. */
+  set(sha: string, doing: Doing | null, isOwn = true): void {
+    if (doing) this.#doing.set(sha, doing);
+    else if (!this.#doing.delete(sha)) return;
+    if (isOwn) this.#tell(sha, doing);
     this.changed(sha);
   }
 
-  /** All transfers of this session. */
-  own(): [string, Doing][] {
-    return [...this.#own];
-  }
-
-  /** A transfer of the session that leads. */
-  heard(sha: string, doing: Doing | null): void {
-    if (doing) this.#others.set(sha, doing);
-    else this.#others.delete(sha);
-    this.changed(sha);
+  /** All transfers. */
+  all(): [string, Doing][] {
+    return [...this.#doing];
   }
 
   /** Another session leads: it tells its transfers itself. */
-  forgetOthers(): void {
-    const shas = [...this.#others.keys()];
-    this.#others.clear();
-    for (const sha of shas) this.changed(sha);
+  forget(): void {
+    for (const [sha] of this.all()) this.set(sha, null, false);
   }
 
   of({ sha, size }: FileRef): FileState {
     const here = this.#catalogue.here(sha);
-    const doing = this.#own.get(sha) ?? this.#others.get(sha);
+    const doing = this.#doing.get(sha);
     const known = this.#catalogue.entry(sha);
     const isHere = known !== undefined && here >= size;
     const code = doing ? doing.code : isHere ? undefined : known?.error;
@@ -70,7 +60,7 @@ export class States {
       here,
       of: size,
       ...(doing?.sent !== undefined && { sent: doing.sent }),
-      ...(code && { error: fault(code as FaultCode, `the file ${sha}`) }),
+      ...(code && { error: fault(code, sha) }),
     });
   }
 
@@ -98,8 +88,7 @@ export class States {
 
   end(): void {
     this.#listeners.clear();
-    this.#own.clear();
-    this.#others.clear();
+    this.#doing.clear();
   }
 }
 

@@ -5,7 +5,7 @@
 
 import type { Bytes } from "../base/binary.js";
 import type { Table } from "./cipher.js";
-import { fault } from "./faults.js";
+import { closed, fault } from "./faults.js";
 
 /** A change of records. */
 export interface Change {
@@ -84,7 +84,7 @@ export class MemoryStore implements Store {
     const length = (table: Table, name: string): number => this.#tables[table].get(name)?.length ?? 0;
     const added = put.reduce((sum, [table, name, bytes]) => sum + bytes.length - length(table, name), 0);
     const removed = remove.reduce((sum, [table, name]) => sum + length(table, name), 0);
-    if (added > 0 && this.#size + added - removed > this.#max) throw fault("storage_full", "the memory for files is full");
+    if (added > 0 && this.#size + added - removed > this.#max) throw fault("storage_full", "no memory for files");
     this.#size += added - removed;
     for (const [table, name] of remove) this.#tables[table].delete(name);
     for (const [table, name, bytes] of put) this.#tables[table].set(name, bytes.slice());
@@ -99,7 +99,7 @@ export class MemoryStore implements Store {
 
   #now<T>(work: () => T): Promise<T> {
     return new Promise((resolve) => {
-      if (this.#isEnded) throw fault("closed", "the files are closed");
+      if (this.#isEnded) throw closed();
       resolve(work());
     });
   }

@@ -22,6 +22,8 @@ export class Tabs {
   readonly #name: string | undefined;
   readonly #channel: BroadcastChannel | undefined;
   readonly #signal: AbortSignal;
+  /** The files that this tab adds now. */
+  #adding = 0;
 
   constructor(name: string | undefined, signal: AbortSignal, hear: (message: TabMessage) => void) {
     this.#name = name;
@@ -43,11 +45,22 @@ export class Tabs {
     return locks ? locks.request(`${this.#name}/${what}`, { mode, signal: this.#signal }, run) : run();
   }
 
-  /** Runs it if no tab has this lock. */
-  async ifFree(what: string, run: () => Promise<void>): Promise<void> {
+  /** Adds a file: meanwhile no tab removes chunks that no record names. */
+  async adding<T>(run: () => Promise<T>): Promise<T> {
+    this.#adding += 1;
+    try {
+      return await this.alone("add", run, "shared");
+    } finally {
+      this.#adding -= 1;
+    }
+  }
+
+  /** Runs it if no tab adds a file. */
+  async ifNoneAdds(run: () => Promise<void>): Promise<void> {
+    if (this.#adding > 0) return;
     const locks = this.#locks;
     if (!locks) return run();
-    await locks.request(`${this.#name}/${what}`, { ifAvailable: true }, async (lock) => {
+    await locks.request(`${this.#name}/add`, { ifAvailable: true }, async (lock) => {
       if (lock) await run();
     });
   }

@@ -44,7 +44,7 @@ export interface KeptMatch {
 /** A rule that keeps files on the device. It survives openings. */
 export interface Keep {
   readonly id: string;
-  /** What it keeps, as it was given to `keep`. */
+  /** The file or the match, as `keep` was given it. */
   readonly what: FileRef | KeptMatch;
   /** Ends it. The bytes become a cache. */
   release(): void;

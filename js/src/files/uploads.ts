@@ -3,50 +3,48 @@
  * the server has. So it may stop anywhere, and begin again.
  */
 
-import type { Bytes } from "../base/binary.js";
 import type { EscaleError } from "../base/errors.js";
 import type { FilesHost } from "../session/files.js";
 import { isListed, lengthOf, listOf } from "./address.js";
 import type { Catalogue, Entry } from "./catalogue.js";
 import { fault, refusalOf, toFault } from "./faults.js";
-import { Pauses, type Waker } from "./pauses.js";
-import { AT_ONCE } from "./reading.js";
+import { inTurn, rounds, type Pauses } from "./pauses.js";
 import type { Epoch, Remote } from "./remote.js";
 import type { States } from "./states.js";
-import type { Tabs } from "./tabs.js";
 
 /** The errors for which the core parks the operations of a file. All others pass. */
-const VERDICTS: readonly string[] = ["forbidden", "too_large", "not_supported", "quota_exceeded", "local_data_lost", "bad_value"];
-
-/** The objects that are sent before the server is asked to confirm them. */
-const GROUP = 32;
+const VERDICTS = "forbidden too_large not_supported quota_exceeded local_data_lost bad_value".split(" ");
 
 interface Parts {
   readonly host: FilesHost;
   readonly catalogue: Catalogue;
   readonly remote: Remote;
   readonly states: States;
-  readonly tabs: Tabs;
-  readonly waker: Waker;
+  readonly pauses: Pauses;
 }
 
 export class Uploads {
   readonly #parts: Parts;
-  readonly #pauses: Pauses;
+  readonly #work: () => void;
   #needed = new Set<string>();
   /** The epoch in which the core heard of an object. If it asks again, the object is not there as the list that it is. */
   readonly #told = new Map<string, string>();
-  #isRunning = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#pauses = new Pauses(parts.waker);
+    this.#work = rounds(
+      parts.pauses,
+      () => this.#may,
+      () => this.#round(),
+      (code) => this.#wait(code),
+    );
   }
 
   /** The core waits for a word on these. */
   needed(shas: readonly string[]): void {
-    for (const sha of this.#needed) if (!shas.includes(sha)) this.#over(sha);
+    const before = [...this.#needed];
     this.#needed = new Set(shas);
+    for (const sha of before) if (!this.has(sha)) this.#over(sha);
     this.go();
   }
 
@@ -56,8 +54,8 @@ export class Uploads {
 
   /** Goes on, if it may. */
   go(): void {
-    for (const sha of this.#needed) if (!this.#isRunning) this.#parts.states.set(sha, { phase: "waiting" });
-    if (!this.#isRunning && this.#may) void this.#run();
+    if (!this.#may) this.#wait();
+    this.#work();
   }
 
   /** Another session leads now. */
@@ -70,108 +68,75 @@ export class Uploads {
     return this.#needed.size > 0 && remote.isOpen && host.status.leads;
   }
 
-  async #run(): Promise<void> {
-    this.#isRunning = true;
-    while (this.#may) {
-      try {
-        await this.#round();
-        this.#pauses.reset();
-      } catch (error) {
-        for (const sha of this.#needed) this.#parts.states.set(sha, { phase: "waiting", code: (error as EscaleError).code });
-        await this.#pauses.after(error as object);
-      }
-    }
-    this.#isRunning = false;
+  #wait(code?: string): void {
+    if (this.#parts.host.status.leads) for (const sha of this.#needed) this.#parts.states.set(sha, { phase: "waiting", ...(code && { code }) });
   }
 
   /** Goes through all that is needed, once. */
   async #round(): Promise<void> {
     const { catalogue, remote } = this.#parts;
-    const shas = [...this.#needed];
-    const found = await Promise.all(shas.map((sha) => catalogue.find(sha)));
-    const files = found.filter((entry) => entry !== undefined);
-    this.#settle(shas.filter((_, at) => !found[at]), "absent");
+    const files: Entry[] = [];
+    for (const sha of [...this.#needed]) {
+      const entry = await catalogue.find(sha);
+      if (entry) files.push(entry);
+      else this.#settle([sha], "absent");
+    }
     if (files.length === 0) return;
-    const { there, epoch } = await remote.have([...new Set(files.flatMap(({ key, chunks }) => [...chunks, key]))]).catch((error: unknown) => {
-      const { code } = error as EscaleError;
-      if (VERDICTS.includes(code)) this.#settle(files.map(({ key }) => key), code);
-      throw error;
+    let there = new Set<string>();
+    await this.#guard(files, async () => {
+      const answer = await remote.have(files.flatMap(({ key, chunks }) => [key, ...chunks]));
+      ({ there } = answer);
+      const told = String(answer.epoch);
+      const isThere = ({ key }: Entry): boolean => there.has(key) && this.#told.get(key) !== told;
+      this.#confirm(files.filter(isThere), answer.epoch);
     });
-    const told = String(epoch);
-    const isThere = ({ key }: Entry): boolean => there.has(key) && this.#told.get(key) !== told;
-    this.#confirm(files.filter(isThere), epoch);
-    const left = files.filter((entry) => !isThere(entry));
-    while (left.length > 0 && this.#may) {
-      const group: Entry[] = [];
-      let objects = 0;
-      do {
-        const next = left.shift() as Entry;
-        group.push(next);
-        objects += next.chunks.length;
-      } while (left[0] && objects + left[0].chunks.length <= GROUP);
-      await this.#send(group, there);
-    }
+    await inTurn(files, (entry) => this.#guard([entry], () => this.#send(entry, there)));
   }
 
-  /** Sends the missing objects of some files, and has them confirmed. */
-  async #send(files: readonly Entry[], there: Set<string>): Promise<void> {
-    const over = new Set<Entry>();
-    let failed: EscaleError | undefined;
-    /** One step for a file. A verdict ends this file, any other error the whole group. */
-    const step = (entry: Entry, work: () => Promise<void>) => async (): Promise<void> => {
-      if (over.has(entry) || failed || !this.#needed.has(entry.key) || !this.#may) return;
-      try {
-        await work();
-      } catch (error) {
-        const { code } = error as EscaleError;
-        if (!VERDICTS.includes(code)) failed ??= toFault(error);
-        else {
-          over.add(entry);
-          this.#settle([entry.key], code);
-        }
-      }
-    };
-    const chunk = (entry: Entry, digest: string) => step(entry, () => this.#chunk(entry, digest, there));
-    for (const entry of files) this.#tell(entry, there);
-    await inTurn(files.flatMap((entry) => [...new Set(entry.chunks)].filter((digest) => !there.has(digest)).map((digest) => chunk(entry, digest))));
-    await inTurn(files.filter(({ size }) => isListed(size)).map((entry) => step(entry, () => this.#list(entry, there))));
-    if (failed) throw failed;
-    const sent = files.filter((entry) => !over.has(entry) && this.#needed.has(entry.key));
-    if (sent.length === 0 || !this.#may) return;
-    const confirmed = await this.#parts.remote.have(sent.map(({ key }) => key));
-    this.#confirm(sent.filter(({ key }) => confirmed.there.has(key)), confirmed.epoch);
-    if (confirmed.there.size < sent.length) throw fault("unavailable", "the server does not confirm an upload");
-  }
-
-  async #chunk(entry: Entry, digest: string, there: Set<string>): Promise<void> {
-    const bytes = await this.#parts.catalogue.chunk(digest);
-    if (!bytes) throw fault("local_data_lost", "the device has lost bytes of a file that nobody else has");
-    await this.#put(digest, bytes);
-    there.add(digest);
-    this.#tell(entry, there);
-  }
-
-  /** Sends the list. The server may miss chunks that it had: these are sent first. */
-  async #list(entry: Entry, there: Set<string>): Promise<void> {
+  /** A verdict ends these files; any other error ends the round. */
+  async #guard(files: readonly Entry[], work: () => Promise<void>): Promise<void> {
     try {
-      await this.#put(entry.key, listOf(entry.chunks), entry.size);
+      await work();
     } catch (error) {
-      if ((error as EscaleError).code !== "file_missing") throw error;
-      const { files } = refusalOf(error as EscaleError);
-      const missing = new Set(entry.chunks.filter((digest) => Array.isArray(files) && files.includes(digest)));
-      for (const digest of missing) await this.#chunk(entry, digest, there);
-      // There may be more of them than one answer names.
-      throw missing.size > 0 ? fault("contention", "the server had lost chunks") : error;
+      const { code } = toFault(error);
+      if (!VERDICTS.includes(code)) throw error;
+      this.#settle(files.map(({ key }) => key), code);
     }
   }
 
-  #put(sha: string, bytes: Bytes, size?: number): Promise<void> {
-    return this.#parts.tabs.alone(`put/${sha}`, () => this.#parts.remote.put(sha, bytes, size));
-  }
-
-  #tell(entry: Entry, there: ReadonlySet<string>): void {
-    const sent = entry.chunks.reduce((sum, digest, place) => sum + (there.has(digest) ? lengthOf(entry.size, place) : 0), 0);
-    this.#parts.states.set(entry.key, { phase: "sending", sent });
+  /** Sends the missing objects of a file, and has it confirmed. */
+  async #send(entry: Entry, there: Set<string>): Promise<void> {
+    const { catalogue, remote, states } = this.#parts;
+    const { key, size, chunks } = entry;
+    const isOver = (): boolean => !this.has(key) || !this.#may;
+    const tell = (): void => {
+      const sent = chunks.reduce((sum, digest, place) => sum + (there.has(digest) ? lengthOf(size, place) : 0), 0);
+      states.set(key, { phase: "sending", sent });
+    };
+    const send = (digests: Iterable<string>): Promise<void> =>
+      inTurn(digests, async (digest) => {
+        if (isOver() || there.has(digest)) return;
+        const bytes = await catalogue.chunk(digest);
+        if (!bytes) throw fault("local_data_lost", "the device has lost bytes that only it had");
+        await remote.put(digest, bytes);
+        there.add(digest);
+        if (!isOver()) tell();
+      });
+    if (isOver()) return;
+    tell();
+    await send(new Set(chunks));
+    if (isListed(size) && !isOver()) {
+      await remote.put(key, listOf(chunks), size).catch((error: unknown) => {
+        const { files } = refusalOf(error as EscaleError);
+        // The server had them when it was asked: the next round sends them.
+        if (Array.isArray(files)) for (const digest of files as string[]) there.delete(digest);
+        throw error;
+      });
+    }
+    if (isOver()) return;
+    const confirmed = await remote.have([key]);
+    if (!confirmed.there.has(key)) throw fault("unavailable", "the server does not confirm an upload");
+    this.#confirm([entry], confirmed.epoch);
   }
 
   #confirm(files: readonly Entry[], epoch: Epoch): void {
@@ -181,23 +146,14 @@ export class Uploads {
 
   #settle(shas: readonly string[], verdict: string, epoch?: Epoch): void {
     const still = shas.filter((sha) => this.#needed.delete(sha));
-    if (still.length === 0) return;
     for (const sha of still) {
       if (VERDICTS.includes(verdict)) this.#parts.states.set(sha, { phase: "failed", code: verdict });
       else this.#over(sha);
     }
-    this.#parts.host.settle(still, verdict, epoch);
+    if (still.length > 0) this.#parts.host.settle(still, verdict, epoch);
   }
 
   #over(sha: string): void {
-    this.#parts.states.set(sha, undefined);
+    this.#parts.states.set(sha, null);
   }
-}
-
-/** Does all of it, a few at once. */
-async function inTurn(steps: (() => Promise<void>)[]): Promise<void> {
-  const one = async (): Promise<void> => {
-    for (let step = steps.shift(); step; step = steps.shift()) await step();
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, one));
 }

@@ -61,6 +61,8 @@ export interface ClassDeclaration {
   readonly raw?: true;
   /** The property by whose values the server counts documents and bytes (quotas). */
   readonly quota?: { readonly by: string };
+  /** The level of restriction up to which accounts go on using the class. */
+  readonly exempt?: 1 | 2;
   /** Who reads, creates, updates and deletes documents; without a word, every account of the org. The server decides. */
   readonly rights?: { readonly [right in "read" | "create" | "update" | "delete"]?: Rule };
 }

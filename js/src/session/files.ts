@@ -19,7 +19,7 @@ export interface FilesModule {
 
 /** The files of an open session, as the session drives them. */
 export interface OpenFiles {
-  /** What the application gets. */
+  /** The application's part. */
   readonly files: Files;
   /** The core waits for a word on these objects, and on no others: their operations cannot be sent before. */
   needed(shas: readonly string[]): void;
@@ -27,7 +27,7 @@ export interface OpenFiles {
   end(): void;
 }
 
-/** What the files of a session need of it. */
+/** The parts of a session that its files need. */
 export interface FilesHost {
   /** The database of the files; undefined in incognito, where bytes stay in memory. */
   readonly name: string | undefined;

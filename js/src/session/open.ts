@@ -73,7 +73,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
   }
 }
 
-/** What the files of a session use of it. */
+/** The means of a session that its files use. */
 function meansOf(session: Session, host: SessionHost, { org, databases }: CoreOptions, server: OpenOptions["server"]): FileMeans {
   return {
     org,

@@ -32,6 +32,16 @@ export interface Parts<S extends SchemaDeclaration> {
   forgetSecrets: () => void;
 }
 
+/** The counter of a quota, and its limits. */
+export interface QuotaState {
+  readonly documents: number;
+  /** Bytes of their data. */
+  readonly bytes: number;
+  /** The limits; none without one. */
+  readonly documentsMax?: number;
+  readonly bytesMax?: number;
+}
+
 /** The metadata of a document. */
 export interface Meta {
   /** The version of the document. */

@@ -29,8 +29,7 @@ import type {
 import { checkMode, checkPassphrase } from "./options.js";
 import type { AccountEntry, Identity } from "./entry.js";
 import type { Files } from "../files/types.js";
-import type { FileLink } from "./file-link.js";
-import type { Inspection, Meta, Parts } from "./parts.js";
+import type { Inspection, Meta, Parts, QuotaState } from "./parts.js";
 import { byKey } from "../schema/order.js";
 import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource } from "../schema/query.js";
 import type { Schema } from "../schema/schema.js";
@@ -38,7 +37,7 @@ import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from ".
 import type { LiveStatus, Mode, Status } from "./status.js";
 import { requestPersistence, usage, type Persistence, type StorageUsage } from "../base/storage.js";
 import { reviveMap } from "../schema/values.js";
-import type { LiveQuestion } from "../views/live-query.js";
+import { isSameList, orNone, type LiveQuestion } from "../views/live-query.js";
 import type { Composite, ItemsOf, TreeOf } from "../views/composite.js";
 import type { LiveCallback, Stop } from "../views/view.js";
 import type { ScopeRules } from "../views/scope.js";
@@ -49,7 +48,7 @@ import { checkKey, classOf, joinedKey } from "../schema/writing.js";
 /** How long a held subscription stays by default: 30 days. */
 const KEEP_MS = 2_592_000_000;
 
-export type { Inspection, Meta } from "./parts.js";
+export type { Inspection, Meta, QuotaState } from "./parts.js";
 
 /** An open session: the documents of one org, on this device and in step with the server. */
 export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends Operations<S> = Operations<S>> {
@@ -73,7 +72,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly #device: Device;
   readonly #forgetSecrets: () => void;
   readonly #entry: AccountEntry | undefined;
-  readonly #files: FileLink | undefined;
+  readonly #files: Parts<S>["files"];
   #closing: Promise<void> | undefined;
 
   /** @internal */
@@ -229,8 +228,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** The files of the session. Loads their module at the first call; needs the option `files` of `open`. */
   async files(): Promise<Files<S>> {
     return this.#ask(async () => {
-      if (!this.#files) throw raise("bad_option", 'files: open the session with files: () => import("escale/files")');
-      return (await this.#files.load()).files as Files<S>;
+      if (this.#files) return (await this.#files.load()).files;
+      throw raise("bad_option", 'files: open the session with files: () => import("escale/files")');
     });
   }
 
@@ -247,6 +246,17 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** The operations that wait for the server, in order. Refused ones are in {@link refused}. */
   pending(): readonly PendingOperation[] {
     return this.#guard(() => this.#writes.pending());
+  }
+
+  /** Sends the operations again that a restriction of the account has blocked: once `status.restriction` is lower. */
+  retryBlocked(): readonly Operation[] {
+    return this.refused.value.filter(({ error }) => error.code === "blocked").map((one) => one.retry());
+  }
+
+  /** Asks the server for the counter of the org, or of a value that documents are counted by. Null if the account may not read it. */
+  async quota(of?: string): Promise<QuotaState | null> {
+    const { value } = await this.#writes.run("quota.get", of === undefined ? {} : { of }).accepted;
+    return (value ?? null) as QuotaState | null;
   }
 
   /** Ids of operations that the server had accepted, but lost when it was restored from a backup. */
@@ -334,9 +344,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   /** How much of the browser's storage this origin uses, and whether the browser keeps it. */
-  async usage(): Promise<StorageUsage> {
-    return this.#ask(usage);
-  }
+  async usage(): Promise<StorageUsage> { return this.#ask(usage); }
 
   /**
    * Forgets the key and all documents in memory, and closes the session, in every tab that has the store open. The
@@ -367,10 +375,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return { store, memory: this.#guard(() => this.#core.memory()) };
   }
 
-  /**
-   * The document of a key, if it can be given without waiting. Errors are ignored: the slow path finds and throws them
-   * again.
-   */
+  /** The document of a key, if it can be given without waiting. Errors are ignored: the slow path throws them again. */
   #getAtOnce(className: string, key: unknown, find: () => number): object | undefined {
     if (this.#closing || !this.#living.isReady) return undefined;
     try {
@@ -395,8 +400,6 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
       (await this.#askTwice(async () => this.#core.query(className, textOf(parts)))).length;
     const start = <T>(parts: QueryParts, question: Omit<LiveQuestion<T>, "onError">): Stop =>
       this.#guard(() => this.#views.queries.start(className, textOf(parts), question));
-    const isSameList = (before: readonly object[], now: readonly object[]): boolean =>
-      before.length === now.length && before.every((document, place) => document === now[place]);
     return {
       declared,
       def: (match) => this.#guard(() => this.#def(className, match)),
@@ -462,9 +465,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     }
   }
 
-  /**
-   * The error for the caller. After a panic the core cannot be trusted: another core replaces it, or the session ends.
-   */
+  /** The error for the caller. After a panic the core cannot be trusted: another one replaces it, or the session ends. */
   #errorOf(thrown: unknown): EscaleError {
     const error = toEscaleError(thrown);
     if (error.code === "panicked" && this.#living.diesWithInstance) this.died(error);
@@ -495,18 +496,5 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#views.endAll();
     this.#writes.end();
     this.#status.close();
-  }
-}
-
-/**
- * The answer of a live query. The core has checked the query at its beginning. If it refuses the query later, the
- * subscription named by `in` has ended, and the query has no members.
- */
-async function orNone<T>(answer: Promise<T>, none: T): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (toEscaleError(error).code === "bad_option") return none;
-    throw error;
   }
 }

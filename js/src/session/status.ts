@@ -37,6 +37,11 @@ export interface StatusValue {
   readonly error: EscaleError | null;
   /** Defs that the server refused, each with its reason. */
   readonly faults: { readonly [def: string]: EscaleError };
+  /**
+   * How far the server restricts the account, as of its last reply. 0: not. 1: it takes no writes. 2: it gives no
+   * documents either. The classes that the schema exempts are not concerned.
+   */
+  readonly restriction: number;
 }
 
 /** The status of a session: its current fields, and their changes. */
@@ -68,6 +73,7 @@ export class LiveStatus implements Status {
       damaged: Object.freeze({ documents: 0, collections: 0, operations: 0 }),
       error: null,
       faults: Object.freeze({}),
+      restriction: 0,
     });
   }
 
@@ -104,6 +110,9 @@ export class LiveStatus implements Status {
   get faults(): StatusValue["faults"] {
     return this.#value.faults;
   }
+  get restriction(): number {
+    return this.#value.restriction;
+  }
 
   subscribe(callback: (status: StatusValue) => unknown): Stop {
     if (typeof callback !== "function") throw raise("bad_option", "status.subscribe takes a function");
@@ -135,6 +144,7 @@ export class LiveStatus implements Status {
       damaged: Object.freeze(status.damaged),
       error: isNews ? status.error && this.#errorOf(status.error) : this.#value.error,
       faults: Object.freeze(Object.fromEntries(faults)),
+      restriction: status.restriction,
     });
   }
 

@@ -1,5 +1,6 @@
 /** A live query: asked again after each burst of changes of its class. */
 
+import { toEscaleError } from "../base/errors.js";
 import { callSafely } from "../base/report.js";
 
 /** How a live query reads and compares its results. */
@@ -74,5 +75,19 @@ export class LiveQuery<T> {
     if (this.#isOver || (this.#last && this.#question.isSame(this.#last.result, result))) return;
     this.#last = { result };
     callSafely(this.#question.callback, result);
+  }
+}
+
+/** Whether two lists hold the same documents, which are the same objects until they change. */
+export const isSameList = (before: readonly object[], now: readonly object[]): boolean =>
+  before.length === now.length && before.every((document, place) => document === now[place]);
+
+/** The answer of a live query; none if the core refuses it later, because the subscription named by `in` has ended. */
+export async function orNone<T>(answer: Promise<T>, none: T): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (toEscaleError(error).code === "bad_option") return none;
+    throw error;
   }
 }

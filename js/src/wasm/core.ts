@@ -204,6 +204,8 @@ export interface CoreStatus {
   error: CoreError | null;
   /** Defs that the server refused, each with its reason. */
   faults: Record<string, CoreError>;
+  /** The level at which the server restricts the account, as of its last reply; 0 without a restriction. */
+  restriction: number;
 }
 
 /** An open session. Every method may be called at any time; after `close`, each fails with `closed`. */

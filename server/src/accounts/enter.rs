@@ -8,8 +8,8 @@ use super::formulas::{Auth, account_id, b64, is_proven, signature};
 use super::message::{Fields, Request, Service};
 use super::record::{Account, DEVICES_MAX, Device, USED_MAX, Wrap, bad, entries_of, number};
 use super::tokens::digest_of;
-use super::{ACCOUNTS, IDS, INVITATIONS, TOKENS, challenge};
-use crate::engine::{KeptWrite, read_kept, write_kept};
+use super::{INVITATIONS, TOKENS, challenge};
+use crate::engine::{ACCOUNT_IDS, ACCOUNTS, KeptWrite, NewAccount, put_account, read_kept, write_kept};
 
 /// How long a token is valid, in milliseconds (R74).
 const TOKEN_MS: u64 = 7 * 86_400_000;
@@ -40,19 +40,17 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
 }
 
 /// The account of a login.
-pub(super) fn stored(kept: &KeptWrite<'_>, login: &str) -> Result<Option<Account>> {
+pub(super) fn stored(kept: &KeptWrite<'_, '_>, login: &str) -> Result<Option<Account>> {
     kept.get(ACCOUNTS, &sha_s(login))?.map(|map| Account::of_map(&map)).transpose()
 }
 
-/// Stores an account, and tells every instance.
-pub(super) fn put(kept: &mut KeptWrite<'_>, account: &Account) -> Result<()> {
-    let pk = sha_s(&account.login);
-    kept.put(ACCOUNTS, &pk, &account.to_map())?;
-    kept.announce(ACCOUNTS, &pk)
+/// Stores an account, and tells every instance. Returns whether another account administers the org.
+pub(super) fn put(kept: &mut KeptWrite<'_, '_>, account: &Account) -> Result<bool> {
+    put_account(kept, &account.to_map())
 }
 
 /// Ends the token of a device.
-pub(super) fn end_token(kept: &mut KeptWrite<'_>, device: &mut Device) -> Result<()> {
+pub(super) fn end_token(kept: &mut KeptWrite<'_, '_>, device: &mut Device) -> Result<()> {
     match device.token.take() {
         Some(token) => kept.remove(TOKENS, &token),
         None => Ok(()),
@@ -102,20 +100,28 @@ impl Service<'_> {
                 return answer();
             }
             // Before the rest: a stranger without an invitation learns nothing of logins.
-            if let Some(role) = self.invited(kept, request)? {
-                account.role = role;
-            }
-            if before.is_some() || kept.get(IDS, &account.id)?.is_some() {
+            let invitation = self.invited(kept, request)?;
+            let role = invitation.as_ref().and_then(|found| found.get("role")).and_then(Value::as_str);
+            role.unwrap_or("write").clone_into(&mut account.role);
+            if before.is_some() || kept.get(ACCOUNT_IDS, &account.id)?.is_some() {
                 return Err(Error::new(Code::LoginTaken, "the login or the key belongs to another account"));
             }
-            kept.put(IDS, &account.id, &entries_of([("login", Value::from(login))]))?;
+            let Account { id, role, .. } = &account;
+            self.check_enters(kept, &account)?;
+            kept.signs_up(&NewAccount { id, login, role, invitation: invitation.as_ref() })?;
+            kept.put(ACCOUNT_IDS, id, &entries_of([("login", Value::from(login))]))?;
             put(kept, &account)?;
             answer()
         })
     }
 
-    /// The role that the request's invitation gives. The invitation is used up.
-    fn invited(&self, kept: &mut KeptWrite<'_>, request: &Request) -> Result<Option<String>> {
+    /// Refuses an account that is restricted so far that it may not enter (R89). Errors: `account_closed`.
+    fn check_enters(&self, kept: &KeptWrite<'_, '_>, account: &Account) -> Result<()> {
+        kept.check_enters(self.engine, self.org, account.caller())
+    }
+
+    /// The invitation of the request. It is used up.
+    fn invited(&self, kept: &mut KeptWrite<'_, '_>, request: &Request) -> Result<Option<Fields>> {
         let invite = request.optional_text("invite")?;
         let Some(invite) = invite.filter(|_| self.sign_up != SignUp::Closed) else {
             let what = match self.sign_up {
@@ -132,7 +138,7 @@ impl Service<'_> {
             return Err(unknown());
         }
         kept.remove(INVITATIONS, &pk)?;
-        Ok(found.get("role").and_then(Value::as_str).map(str::to_owned))
+        Ok(Some(found))
     }
 
     /// The end of a request's challenge. It needs no write, which a stranger could make others wait for. Errors:
@@ -144,7 +150,7 @@ impl Service<'_> {
 
     /// Checks the proof of a request, and uses up its challenge. Errors: `contention` for a challenge that is unknown, used
     /// or too old; `wrong_passphrase`; `account_closed`.
-    pub(super) fn prove(&self, kept: &KeptWrite<'_>, request: &Request, login: &str) -> Result<Proven> {
+    pub(super) fn prove(&self, kept: &KeptWrite<'_, '_>, request: &Request, login: &str) -> Result<Proven> {
         let wrap_id = request.text("wrap")?;
         let (challenge, nonce) = (request.array("challenge")?, request.array("nonce")?);
         let proof: [u8; 32] = request.array("proof")?;
@@ -197,6 +203,7 @@ impl Service<'_> {
         self.check_challenge(request, login)?;
         write_kept(self.engine, self.org, |kept| {
             let Proven { mut account, wrap, auth } = self.prove(kept, request, login)?;
+            self.check_enters(kept, &account)?;
             let id = known.unwrap_or(&fresh);
             let place = account.devices.iter().position(|device| device.id == id);
             let mut device = match (place, known) {

@@ -4,19 +4,16 @@
 use escale::model::{Value, sha_s};
 use escale::{Code, Error, Result};
 
+use super::INVITATIONS;
 use super::enter::{Proven, end_token, put, random, stored};
 use super::formulas::b64;
 use super::message::{Fields, Request, Service};
 use super::record::{Account, bad, entries_of, map_of, number};
 use super::tokens::Entered;
-use super::{ACCOUNTS, INVITATIONS};
-use crate::engine::{Engine, KeptWrite, read_kept, write_kept};
+use crate::engine::{ACCOUNTS, Engine, KeptWrite, ROLES, read_kept, write_kept};
 
 /// How long an invitation stays open, in milliseconds: 14 days.
 const INVITATION_MS: u64 = 14 * 86_400_000;
-
-/// The roles of accounts.
-const ROLES: [&str; 3] = ["read", "write", "admin"];
 
 impl Service<'_> {
     /// `wraps`: changes the wraps, or only lists them.
@@ -34,7 +31,7 @@ impl Service<'_> {
         };
         write_kept(self.engine, self.org, |kept| {
             let Proven { mut account, .. } = self.prove(kept, request, &entered.login)?;
-            account.change_wraps(put_wraps, &remove)?;
+            account.change_wraps(put_wraps.clone(), &remove)?;
             if ends_others {
                 for device in account.devices.iter_mut().filter(|device| device.id != entered.device) {
                     end_token(kept, device)?;
@@ -96,22 +93,31 @@ impl Service<'_> {
 
     /// `close`: removes the account's wraps, devices and tokens. Its login and its id stay taken.
     pub(super) fn close(&self, request: &Request, entered: &Entered) -> Result<Fields> {
+        let forces = request.flag("force")?;
         write_kept(self.engine, self.org, |kept| {
             let Proven { mut account, .. } = self.prove(kept, request, &entered.login)?;
             for mut device in std::mem::take(&mut account.devices) {
                 end_token(kept, &mut device)?;
             }
+            kept.closes(&account.id)?;
+            let was_admin = account.role == "admin";
             account.is_closed = true;
             account.wraps.clear();
             account.used.clear();
-            put(kept, &account)?;
+            let has_other_admin = put(kept, &account)?;
+            if was_admin && !has_other_admin && !forces {
+                return Err(Error::new(
+                    Code::LastAdmin,
+                    "the org would have no administrator: `force` closes it all the same",
+                ));
+            }
             Ok(Fields::new())
         })
     }
 }
 
 /// The account of a caller, in the transaction.
-fn own(kept: &KeptWrite<'_>, entered: &Entered) -> Result<Account> {
+fn own(kept: &KeptWrite<'_, '_>, entered: &Entered) -> Result<Account> {
     open_one(stored(kept, &entered.login)?)
 }
 
@@ -150,7 +156,7 @@ pub fn set_role(engine: &Engine, org: &str, login: &str, role: &str) -> Result<(
         let mut account =
             found.ok_or_else(|| Error::new(Code::NotFound, "no open account of the org has this login"))?;
         role.clone_into(&mut account.role);
-        put(kept, &account)
+        put(kept, &account).map(drop)
     })
 }
 

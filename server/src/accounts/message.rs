@@ -10,7 +10,7 @@ use escale::{Code, Error, Result};
 use super::enter::SignUp;
 use super::record::{WRAPS_MAX, Wrap, bad};
 use super::tokens::Entered;
-use crate::engine::{Engine, site_secret};
+use crate::engine::{Engine, Restrictions, check_enters, site_secret};
 
 /// The fields of a message.
 pub(super) type Fields = BTreeMap<String, Value>;
@@ -51,7 +51,11 @@ pub fn answer(
     let request = Request { map, name };
     let secret = site_secret(engine, "account challenges")?;
     let service = Service { engine, org, sign_up, now_ms: engine.clock_ms(), secret };
-    let entered = || entered.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"));
+    let entered = || {
+        let entered = entered.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"))?;
+        let caller = Restrictions::of(engine).restricted(org, entered.caller.clone())?;
+        check_enters(engine, org, &caller).map(|()| entered)
+    };
     let answer = match name {
         "start" => service.start(&request),
         "sign-up" => service.sign_up(&request),
@@ -138,6 +142,15 @@ impl Request<'_> {
             Wrap::of_request(map, now_ms)
         };
         self.list(name)?.iter().map(wrap_of).collect()
+    }
+
+    /// Whether a flag is set.
+    pub(super) fn flag(&self, name: &str) -> Result<bool> {
+        match self.map.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(_) => Err(bad(&format!("`{name}` is true or false"))),
+        }
     }
 
     fn list(&self, name: &str) -> Result<&[Value]> {

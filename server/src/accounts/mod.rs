@@ -19,12 +19,6 @@ pub use manage::{invite, set_role};
 pub use message::answer;
 pub use tokens::{AccountTokens, Entered};
 
-/// The class of the stored accounts, by the hash of the login.
-const ACCOUNTS: &str = "#account";
-
-/// The class of the ids that are taken for ever (R72).
-const IDS: &str = "#account-id";
-
 /// The class of the stored tokens, by their digest.
 const TOKENS: &str = "#token";
 

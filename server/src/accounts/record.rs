@@ -6,6 +6,8 @@ use escale::limits::KDF_ROUNDS;
 use escale::model::Value;
 use escale::{Code, Error, Result};
 
+use crate::engine::Caller;
+
 type Map = BTreeMap<String, Value>;
 
 /// Wraps of one account.
@@ -168,6 +170,16 @@ impl Device {
 }
 
 impl Account {
+    /// The account as a caller, restricted by nothing.
+    pub(super) fn caller(&self) -> Caller {
+        Caller {
+            account: self.id.clone(),
+            may_write: self.role != "read",
+            is_admin: self.role == "admin",
+            ..Caller::default()
+        }
+    }
+
     /// The wrap of that id.
     pub(super) fn wrap(&self, id: &str) -> Option<&Wrap> {
         self.wraps.iter().find(|wrap| wrap.id == id)

@@ -9,10 +9,10 @@ use escale::Result;
 use escale::model::Value;
 use sha2::{Digest, Sha256};
 
+use super::TOKENS;
 use super::formulas::b64;
 use super::record::Account;
-use super::{ACCOUNTS, TOKENS};
-use crate::engine::{Caller, Engine, read_kept};
+use crate::engine::{ACCOUNTS, Caller, Engine, read_kept};
 
 /// Entries above which those go that nobody asked for within [`KEPT_MS`].
 const ENTRIES: usize = 10_000;
@@ -139,14 +139,10 @@ fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<(String, Opti
     let Some(account) = read_kept(engine, org, ACCOUNTS, text("account"))? else { return Ok(None) };
     let account = Account::of_map(&account)?;
     let entered = (!account.is_closed).then(|| Entered {
+        caller: account.caller(),
         login: account.login,
         device: text("device").to_owned(),
         until: token.get("until").and_then(Value::as_u64).unwrap_or(0),
-        caller: Caller {
-            account: account.id,
-            may_write: account.role != "read",
-            is_admin: account.role == "admin",
-        },
     });
     Ok(Some((text("account").to_owned(), entered)))
 }

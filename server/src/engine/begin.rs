@@ -1,17 +1,31 @@
-//! The beginning of a write: the lock of its org, and the counters under it (R34).
+//! The beginning and the end of a write: the lock of its org, and the counters under it (R34).
 
 use std::time::{Duration, Instant};
 
 use escale::model::Version;
 use escale::{Code, Error, Result};
 
-use super::Engine;
 use super::database::has_lost;
+use super::operation::Tx;
+use super::write::Writing;
+use super::{Caller, Engine};
 use crate::mark::Reached;
 use crate::provider::{Head, Site, Transaction};
 
 /// How often a write begins again because the database has become another one.
 pub(super) const RENEWALS_MAX: usize = 3;
+
+/// How often a write restarts with a later version before it fails.
+pub(super) const RESTARTS_MAX: usize = 16;
+
+/// The result of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written<T> {
+    /// The version of the documents written, except those of the clock `sequence`; none if nothing was written.
+    pub v: Option<Version>,
+    /// The closure's return value.
+    pub value: T,
+}
 
 /// A write of an org that holds its head.
 pub(super) struct Begun<'p> {
@@ -27,6 +41,18 @@ pub(super) struct Begun<'p> {
 }
 
 impl Engine {
+    /// Runs `run` as one transaction on an org. All its writes become visible at once, under one version, or
+    /// none does. If it reads a document that is not older than its version, it runs again from the start.
+    /// Errors: those of `run`, `unavailable`, and `contention`. The latter means that other writes held the
+    /// org, that the write took longer than a second, or that it ran again too often.
+    pub fn write<T>(
+        &self,
+        org: &str,
+        mut run: impl FnMut(&mut Writing<'_>) -> Result<T>,
+    ) -> Result<Written<T>> {
+        write_as(self, (org, &Caller { may_write: true, ..Caller::default() }), |tx| run(&mut tx.writing))
+    }
+
     /// Begins a write of an org. Errors: `contention`; `unavailable` if another instance has adopted another
     /// schema (R38).
     pub(super) fn begin(&self, org: &str, wait: Duration) -> Result<Begun<'_>> {
@@ -76,6 +102,42 @@ impl Engine {
         }
         Ok(head)
     }
+}
+
+/// Like [`Engine::write`], in the name of a caller.
+pub(super) fn write_as<T>(
+    engine: &Engine,
+    (org, caller): (&str, &Caller),
+    mut run: impl FnMut(&mut Tx<'_>) -> Result<T>,
+) -> Result<Written<T>> {
+    let mut at_least = Version::default();
+    for _ in 0..RESTARTS_MAX {
+        let mut begun = engine.begin(org, engine.settings.write_wait)?;
+        let writing = engine.writing(org, (&begun.head, begun.time), at_least, begun.tx.as_mut())?;
+        let (rights, hooks) = (&engine.rights, &engine.hooks);
+        let mut tx = Tx { writing, caller, rights, hooks, level: 0 };
+        let result = run(&mut tx).and_then(|value| tx.writing.finish().map(|()| value));
+        let writing = tx.writing;
+        let (now, changed, in_time) = (writing.now, writing.changed, writing.check_time());
+        let restricts = writing.restricts;
+        if let Some(v) = writing.regressed {
+            at_least = v + 1;
+            continue;
+        }
+        let value = result?;
+        if !changed {
+            return Ok(Written { v: None, value });
+        }
+        in_time?;
+        begun.head.highest = begun.head.highest.max(now);
+        engine.commit(begun)?;
+        if restricts {
+            engine.known_schedules.forget(org);
+        }
+        engine.after_commit();
+        return Ok(Written { v: Some(now), value });
+    }
+    Err(Error::new(Code::Contention, "the documents read kept a version above the write's"))
 }
 
 /// The error for a database that has become another one at each attempt.

@@ -14,7 +14,8 @@ use super::order::{PastOperation, past_operation};
 use super::trees::{given_in, tree_of_key};
 
 /// Their names.
-pub(super) const NAMES: [&str; 5] = ["doc.put", "doc.patch", "doc.delete", "batch", "quota.set"];
+pub(super) const NAMES: [&str; 8] =
+    ["doc.put", "doc.patch", "doc.delete", "batch", "quota.set", "quota.get", "account.set", "org.set"];
 
 /// The version that a document must have.
 enum IfVersion<'a> {
@@ -26,10 +27,19 @@ enum IfVersion<'a> {
 
 /// Runs a built-in operation on one document, or one for administrators.
 pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
-    if name == "quota.set" {
-        return super::rights::set(tx, args);
+    match name {
+        "quota.set" => {
+            tx.check_level(None)?;
+            return super::rights::set(tx, args);
+        }
+        "quota.get" => return super::rights::get(tx, args),
+        // The org's own schedule does not restrict these two: nobody could end it.
+        "account.set" => return super::rights::restrictions::set_account(tx, args),
+        "org.set" => return super::rights::restrictions::set_org(tx, args),
+        _ => {}
     }
     let class = tx.writing.schema().class(text(args, "class").map_err(working)?).map_err(working)?;
+    tx.check_level(Some(class))?;
     let wanted = if_version(args).map_err(working)?;
     match name {
         "doc.put" => {

@@ -20,6 +20,7 @@ mod shown;
 mod trees;
 mod write;
 
+pub use begin::Written;
 pub use database::adopt_server;
 pub use files::{Audit, Filing, Object, Put, Side, sha_of, with_files};
 pub use maintain::{epoch_in, epoch_of, renew_epoch, renew_epoch_of};
@@ -28,6 +29,7 @@ pub use operation::{Properties, Ran, Tx};
 pub use order::TRIES_MAX;
 pub(crate) use pull::connections;
 pub use pull::{Caller, Follower, Pushed, head};
-pub use rights::{Access, Ask, Counter, DocumentChange, Hooks, KeptWrite, Verdict};
-pub use rights::{read_kept, site_secret, write_kept};
-pub use write::{Outcome, Writing, Written};
+pub use rights::restrictions::{Restriction, Restrictions, Schedule, check_enters};
+pub use rights::{ACCOUNT_IDS, ACCOUNTS, ROLES, put_account, read_kept, site_secret, write_kept};
+pub use rights::{Access, Ask, Counter, DocumentChange, Hooks, KeptWrite, NewAccount, Readable, Verdict};
+pub use write::{Outcome, Writing};

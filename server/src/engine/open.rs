@@ -15,6 +15,7 @@ use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
 use super::order::Tries;
 use super::reached::ReachedHeads;
+use super::rights::restrictions::KnownSchedules;
 use super::rights::{COUNTERS, Counted, Counter, Hooks, differ, put_counter, stored_counter};
 use super::trees::{item_classes, parent_of};
 use super::{execute, shown};
@@ -71,6 +72,8 @@ pub struct Engine {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) operations: Operations,
     pub(super) tries: Tries,
+    /// The schedules that were read last (R89).
+    pub(super) known_schedules: KnownSchedules,
     /// How far the heads had come that were read last.
     pub(super) reached: ReachedHeads,
     /// The instance's figures.
@@ -118,6 +121,7 @@ impl Engine {
             clock,
             operations: Operations::default(),
             tries: Tries::default(),
+            known_schedules: KnownSchedules::default(),
             reached: ReachedHeads::default(),
             figures: Figures::new(),
             committed: Mutex::new(None),

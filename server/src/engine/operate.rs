@@ -13,10 +13,10 @@ use escale::model::{Epoch, Version};
 use escale::{Code, Error, Result};
 
 use super::begin::Begun;
+use super::begin::RESTARTS_MAX;
 use super::execute::{Done, is_of_another_name, weight};
 use super::operation::{WORKING, fault_of};
 use super::order::{Before, before, past_operation, put_seq};
-use super::write::RESTARTS_MAX;
 use super::{Caller, Engine};
 use crate::provider::Snapshot;
 
@@ -68,6 +68,8 @@ pub(super) struct Group<'p> {
     pub(super) is_dirty: bool,
     /// Whether documents have changed.
     pub(super) has_changed: bool,
+    /// Whether schedules have changed (R89).
+    pub(super) restricts: bool,
     /// The failure after which the transaction cannot be committed.
     pub(super) broken: Option<Error>,
 }
@@ -108,7 +110,7 @@ impl Engine {
             let what = "the request was sent in another epoch";
             return Operated { results, fault: Some(Fault::new(Code::Contention, what)), room };
         }
-        let mut group = Group { begun, is_dirty: false, has_changed: false, broken: None };
+        let mut group = Group { begun, is_dirty: false, has_changed: false, restricts: false, broken: None };
         let started = self.clock.elapsed_ms();
         let (mut fault, mut left) = (None, room);
         // The results and the room so far, as long as nothing is to be committed.
@@ -132,7 +134,7 @@ impl Engine {
                 }
             }
         }
-        match self.end_group(group) {
+        match self.end_group(asking.org, group) {
             Ok(()) => Operated { results, fault, room: left },
             Err(error) => {
                 // Nothing of the group happened. Only results from before it can be given.
@@ -142,13 +144,16 @@ impl Engine {
         }
     }
 
-    fn end_group(&self, group: Group) -> Result<()> {
+    fn end_group(&self, org: &str, group: Group) -> Result<()> {
         if let Some(error) = group.broken {
             return Err(error);
         }
         if group.is_dirty {
             // A result counts as a commit too: a copy of the database from before does not have it (R8).
             self.commit(group.begun)?;
+        }
+        if group.restricts {
+            self.known_schedules.forget(org);
         }
         if group.has_changed {
             self.after_commit();

@@ -58,6 +58,7 @@ impl Operations {
         if built_in::NAMES.contains(&name) {
             return built_in::run(tx, name, args);
         }
+        tx.check_level(None)?;
         let Some(run) = self.by_name.get(name) else {
             return Err(Fault::new(Code::UnknownOperation, "no operation of that name is registered"));
         };
@@ -87,6 +88,8 @@ pub struct Tx<'t> {
     pub(super) caller: &'t Caller,
     pub(super) rights: &'t Rights,
     pub(super) hooks: &'t Hooks,
+    /// The level at which the caller is restricted (R89).
+    pub(super) level: u8,
 }
 
 impl Tx<'_> {

@@ -12,6 +12,7 @@ use smol_str::SmolStr;
 use super::Engine;
 use super::cursor::{Bound, Cursor};
 use super::now::TimedSnapshot;
+use super::rights::restrictions::{Restriction, check_enters, level_of};
 use super::rights::{Access, Reads};
 use super::trees::{floor_above, tree_of};
 use crate::provider::{Change, ChangeState, Head, Place, Site, Snapshot, Tree};
@@ -34,6 +35,8 @@ pub struct Caller {
     pub may_write: bool,
     /// Whether it administers the org (R86).
     pub is_admin: bool,
+    /// The levels at which it is restricted now (R89).
+    pub restriction: Restriction,
 }
 
 /// A session that follows a def over a socket.
@@ -81,8 +84,10 @@ struct Answer<'a> {
 impl Engine {
     /// Answers a request that has passed [`SyncRequest::check`]: first its operations, then each def from one
     /// snapshot, until the reply is full. An org without any data is answered like any other, because a
-    /// session asks before it writes the org's first document. Errors: those of the database.
+    /// session asks before it writes the org's first document. Errors: those of the database;
+    /// `account_closed` for a caller that may not enter (R89).
     pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
+        check_enters(self, org, caller)?;
         let operated = self.operate(org, caller, request)?;
         // R4: the snapshot is opened after the operations, and after `now` is stored.
         let TimedSnapshot { now, snapshot, site, head } = self.tell_now(org)?;
@@ -98,7 +103,7 @@ impl Engine {
             spare: self.settings.page_bytes - room,
             sent: request.refs.then(Sent::default),
             reads: Access::of(self)
-                .is_decided()
+                .is_decided_for_caller(org, caller)
                 .then(|| Reads::of(self, snapshot.as_ref(), (org, caller), now)),
             site,
             head,
@@ -115,7 +120,9 @@ impl Engine {
         let session = snapshot.session(org, &request.session)?;
         let seq =
             session.filter(|session| session.account == caller.account).map_or(0, |session| session.seq);
-        Ok(SyncReply { p: 1, epoch, now, delta: self.settings.delta_ms, seq, results, parts })
+        let level = level_of(self, org, caller);
+        let restriction = (level > 0).then(|| u64::from(level));
+        Ok(SyncReply { p: 1, epoch, now, delta: self.settings.delta_ms, seq, results, parts, restriction })
     }
 }
 
@@ -227,7 +234,9 @@ impl Answer<'_> {
         match self.changes(sub, first) {
             Ok(part) => Ok(part),
             Err(error) => match error.code() {
-                Code::UnknownDef | Code::BadCursor | Code::Withdrawn => faulty(Fault::from(&error)),
+                Code::UnknownDef | Code::BadCursor | Code::Withdrawn | Code::Blocked => {
+                    faulty(Fault::from(&error))
+                }
                 Code::StorageFailed | Code::BadValue => {
                     tracing::error!(org = self.org, %error, "a def cannot be told");
                     let fault = Fault::new(Code::ServerError, "a stored document cannot be read");

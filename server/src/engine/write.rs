@@ -20,18 +20,6 @@ use crate::rights::Rights;
 use crate::seal::Seal;
 use crate::settings::{Settings, WRITE_MS_MAX};
 
-/// How often a write restarts with a later version before it fails.
-pub(super) const RESTARTS_MAX: usize = 16;
-
-/// The result of a write.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Written<T> {
-    /// The version of the documents written, except those of the clock `sequence`; none if nothing was written.
-    pub v: Option<Version>,
-    /// The closure's return value.
-    pub value: T,
-}
-
 /// The outcome of a put or a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -42,38 +30,6 @@ pub enum Outcome {
 }
 
 impl Engine {
-    /// Runs `run` as one transaction on an org. All its writes become visible at once, under one version, or
-    /// none does. If it reads a document that is not older than its version, it runs again from the start.
-    /// Errors: those of `run`, `unavailable`, and `contention`. The latter means that other writes held the
-    /// org, that the write took longer than a second, or that it ran again too often.
-    pub fn write<T>(
-        &self,
-        org: &str,
-        mut run: impl FnMut(&mut Writing<'_>) -> Result<T>,
-    ) -> Result<Written<T>> {
-        let mut at_least = Version::default();
-        for _ in 0..RESTARTS_MAX {
-            let mut begun = self.begin(org, self.settings.write_wait)?;
-            let mut writing = self.writing(org, (&begun.head, begun.time), at_least, begun.tx.as_mut())?;
-            let result = run(&mut writing).and_then(|value| writing.finish().map(|()| value));
-            let (now, changed, in_time) = (writing.now, writing.changed, writing.check_time());
-            if let Some(v) = writing.regressed {
-                at_least = v + 1;
-                continue;
-            }
-            let value = result?;
-            if !changed {
-                return Ok(Written { v: None, value });
-            }
-            in_time?;
-            begun.head.highest = begun.head.highest.max(now);
-            self.commit(begun)?;
-            self.after_commit();
-            return Ok(Written { v: Some(now), value });
-        }
-        Err(Error::new(Code::Contention, "the documents read kept a version above the write's"))
-    }
-
     /// A write that begins in `tx`. `head` is the org's, with the database's time.
     pub(super) fn writing<'t>(
         &'t self,
@@ -100,6 +56,7 @@ impl Engine {
             files: Referenced::default(),
             trees: BTreeMap::new(),
             changed: false,
+            restricts: false,
             regressed: None,
             is_blocked: false,
         })
@@ -155,7 +112,9 @@ pub struct Writing<'t> {
     pub(super) files: Referenced<'t>,
     /// The trees that this write has read, by their parents.
     pub(super) trees: BTreeMap<Actor, Held>,
-    changed: bool,
+    pub(super) changed: bool,
+    /// Whether it has written schedules (R89).
+    pub(super) restricts: bool,
     /// The highest version met that is not below the write's own. The write must start again above it.
     pub(super) regressed: Option<Version>,
     /// Whether a write of another org held a value across orgs that this one needs.

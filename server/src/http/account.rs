@@ -44,6 +44,8 @@ async fn answer(
     }
     let token = bearer(text(request.headers(), &header::AUTHORIZATION)).map(str::to_owned);
     let address = peer.0;
+    // The places are the account's, so the token is looked up before one is taken. One that this instance does not know
+    // costs a look into the database by its digest, and connections are limited.
     let entered = server.entered(token.as_deref(), org).await?;
     let caller =
         entered.as_ref().map_or_else(|| address.to_string(), |entered| entered.caller.account.clone());

@@ -150,6 +150,7 @@ impl Tokens {
                     account: access.account.clone(),
                     may_write: access.role != Role::Read,
                     is_admin: access.role == Role::Admin,
+                    ..Caller::default()
                 },
             }),
             Some(_) => Err(Error::new(Code::Forbidden, "the token does not open this org")),

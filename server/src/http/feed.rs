@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use super::hub::Hub;
 use super::state::{Server, stopped};
 use crate::accounts::AccountTokens;
-use crate::engine::Access;
+use crate::engine::{Access, Restrictions};
 use crate::provider::{Changed, FeedRow, Seen};
 
 /// How often the database is asked whether another process has committed. The question takes microseconds.
@@ -75,8 +75,13 @@ impl Follower {
                 pushes.note(hub, &row.org, def, v);
             });
         };
+        let mut restricted: BTreeSet<String> = BTreeSet::new();
         let mut visit = |row: FeedRow| {
-            if AccountTokens::is_concerned_by(&row.class) {
+            if Restrictions::is_concerned_by(&row.class) {
+                // Before the rows that follow it: a socket that may not read any more must not hear of them.
+                Restrictions::of(engine).look_again(Some(&row.org));
+                restricted.insert(row.org);
+            } else if AccountTokens::is_concerned_by(&row.class) {
                 waiting.entry(row.org).or_default().0.insert(row.pk);
             } else if let Some((_, rows)) = waiting.get_mut(&row.org) {
                 rows.push(row);
@@ -98,14 +103,16 @@ impl Follower {
         for (org, accounts) in &doubts {
             hub.doubt(org, accounts);
         }
+        for org in &restricted {
+            hub.doubt_all(org);
+        }
         if !is_whole {
             // Rows were removed before they were read, so every session has to pull.
             self.server.metrics.feed_resets.inc();
+            Restrictions::of(engine).look_again(None);
             let snapshot = engine.provider().read()?;
             for org in hub.orgs() {
-                if access.is_decided() {
-                    hub.doubt_all(&org);
-                }
+                hub.doubt_all(&org);
                 hub.hint_all(&org, snapshot.head(&org)?.map_or(0, |head| head.highest));
             }
         }

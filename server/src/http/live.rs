@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::entering::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
-use crate::engine::{Access, Caller, Follower, head};
+use crate::engine::{Access, Caller, Follower, Readable, head};
 
 /// Bytes of a message or frame: enough for 1,000 defs with the longest names.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -62,7 +62,7 @@ impl Closing {
 impl From<Error> for Closing {
     fn from(error: Error) -> Self {
         let code = match error.code() {
-            Code::Unauthorized | Code::Forbidden => CLOSE_TOKEN,
+            Code::Unauthorized | Code::Forbidden | Code::AccountClosed => CLOSE_TOKEN,
             Code::TooMany => CLOSE_TOO_MANY,
             Code::Malformed | Code::TooLarge | Code::TooDeep | Code::WrongProtocol | Code::UnknownOrg => {
                 CLOSE_POLICY
@@ -88,6 +88,8 @@ struct Live {
     messages: (Instant, u32),
     /// Confirmations that wait for the first turn of the socket.
     unconfirmed: Vec<ServerFrame>,
+    /// Defs that the session asked for, and that a restriction keeps from it for now (R89).
+    withheld: HashSet<Def>,
 }
 
 /// Serves a socket until either side closes it. `token` is from the header of the upgrade, if it has one.
@@ -102,7 +104,8 @@ pub(super) async fn serve(
     let messages = (Instant::now(), 0);
     let (format, unconfirmed) = (Format::Json, Vec::new());
     let caller = Caller::default();
-    let mut live = Live { server, org, token, caller, socket, format, messages, unconfirmed };
+    let withheld = HashSet::new();
+    let mut live = Live { server, org, token, caller, socket, format, messages, unconfirmed, withheld };
     let closing = match live.run(peer, connection).await {
         // The other side closed it, or has disappeared.
         Ok(()) => return,
@@ -116,6 +119,15 @@ pub(super) async fn serve(
         }
     };
     drop(timeout(Duration::from_secs(2), goodbye).await);
+}
+
+/// The defs of a session, as its account may read them, and the version of the org at that moment.
+#[derive(Default)]
+struct Decided {
+    kept: HashSet<Def>,
+    withdrawn: HashSet<Def>,
+    blocked: HashSet<Def>,
+    v: Version,
 }
 
 /// A socket in the count of open ones, until it is dropped.
@@ -184,12 +196,15 @@ impl Live {
                 turn = seat.turn() => {
                     self.check_token(&mut seat).await?;
                     match turn {
-                        Turn::Rights => self.look_at_rights(&mut seat).await?,
+                        Turn::Rights => self.look_at_rights(&mut seat, false).await?,
                         Turn::Live => for frame in std::mem::take(&mut self.unconfirmed) {
                             self.confirm(frame).await?;
                         },
+                        // The account may have lost a def since the turn was given.
                         Turn::Pushes(frames) => for frame in frames {
-                            self.send_bytes(frame.format, frame.bytes).await?;
+                            if seat.defs().contains(&frame.def) {
+                                self.send_bytes(frame.format, frame.bytes).await?;
+                            }
                         },
                         Turn::Hints(hints) => {
                             self.server.metrics.hints.inc_by(hints.len() as u64);
@@ -221,46 +236,63 @@ impl Live {
 
     /// Closes the socket if its token was withdrawn or has expired, before anything more is sent.
     async fn check_token(&mut self, seat: &mut Seat) -> Result<(), Closing> {
-        let caller = self.server.admit_again(self.token.as_deref(), &self.org)?.caller;
+        let caller = self.server.admit_again(self.token.as_deref(), &self.org).await?.caller;
         if caller == self.caller {
             return Ok(());
         }
+        let is_news = caller.level() != self.caller.level();
         self.caller = caller;
-        self.look_at_rights(seat).await
+        self.look_at_rights(seat, is_news).await
     }
 
-    /// Gives up the defs that the account may not read any more. Each gets one last hint, so that the session pulls it and
-    /// learns of it (R86).
-    async fn look_at_rights(&mut self, seat: &mut Seat) -> Result<(), Closing> {
-        if !Access::of(&self.server.engine).is_decided() {
+    /// Gives up the defs that the account may not read any more, and takes up those that a restriction kept from it. Each
+    /// gets a hint, so that the session pulls it and learns of it (R86, R89). If `is_news`, at least one def gets a hint: the
+    /// reply tells the restriction.
+    async fn look_at_rights(&mut self, seat: &mut Seat, is_news: bool) -> Result<(), Closing> {
+        if !self.is_decided() && self.withheld.is_empty() && !is_news {
             return Ok(());
         }
-        let defs: Vec<Def> = seat.defs().iter().cloned().collect();
-        let (kept, lost, v) = self.decide(defs).await?;
-        if lost.is_empty() {
+        let before = seat.defs().clone();
+        let Decided { kept, withdrawn, blocked, v } =
+            self.decide(before.union(&self.withheld).cloned().collect()).await?;
+        let lost = withdrawn.iter().chain(blocked.difference(&self.withheld));
+        let mut changed: Vec<Def> = lost.chain(kept.difference(&before)).cloned().collect();
+        if is_news && changed.is_empty() {
+            changed.extend(kept.iter().chain(&blocked).min().cloned());
+        }
+        if kept != before {
+            seat.listen(kept);
+        }
+        self.withheld = blocked;
+        if changed.is_empty() || seat.is_new() {
+            // A session that is new pulls all its defs after the confirmation.
             return Ok(());
         }
-        seat.listen(kept.into_iter().collect());
-        if seat.is_new() {
-            // The session pulls all its defs after the confirmation.
-            return Ok(());
-        }
-        let mut hints: Vec<(Def, Version)> = lost.into_iter().map(|def| (def, v)).collect();
-        hints.sort();
+        changed.sort();
+        let hints: Vec<(Def, Version)> = changed.into_iter().map(|def| (def, v)).collect();
         self.server.metrics.hints.inc_by(hints.len() as u64);
         self.send(&ServerFrame::Hints(hints)).await
     }
 
-    /// The defs that the account may read, those that it may not, and the version of the org at this moment.
-    async fn decide(&mut self, defs: Vec<Def>) -> Result<(Vec<Def>, Vec<Def>, Version), Closing> {
+    /// Whether the account may be refused any def.
+    fn is_decided(&self) -> bool {
+        Access::of(&self.server.engine).is_decided_for_caller(&self.org, &self.caller)
+    }
+
+    /// Which of these defs the account may read.
+    async fn decide(&mut self, defs: Vec<Def>) -> Result<Decided, Closing> {
         let (server, org, caller) = (Arc::clone(&self.server), self.org.clone(), self.caller.clone());
         let decided = tokio::task::spawn_blocking(move || {
             let (readable, v) = Access::of(&server.engine).readable(&org, &caller, &defs)?;
-            let (mut kept, mut lost) = (Vec::new(), Vec::new());
-            for (def, is_readable) in defs.into_iter().zip(readable) {
-                if is_readable { kept.push(def) } else { lost.push(def) }
+            let mut decided = Decided { v, ..Decided::default() };
+            for (def, readable) in defs.into_iter().zip(readable) {
+                match readable {
+                    Readable::Yes => decided.kept.insert(def),
+                    Readable::Withdrawn => decided.withdrawn.insert(def),
+                    Readable::Blocked => decided.blocked.insert(def),
+                };
             }
-            Ok::<_, Error>((kept, lost, v))
+            Ok::<_, Error>(decided)
         });
         let panicked = |_| Error::new(Code::ServerError, "a decision ended by a panic");
         Ok(decided.await.map_err(panicked)??)
@@ -279,14 +311,22 @@ impl Live {
         }
         let follower = Follower { session: message.session, account: self.caller.account.clone() };
         seat.is_of(follower, self.format);
-        if Access::of(&self.server.engine).is_decided() {
+        self.withheld.clear();
+        if self.is_decided() {
             // It listens first: a change of its rights during the decision is noticed.
             seat.listen(live.iter().cloned().collect());
-            let (kept, lost, _) = self.decide(live).await?;
-            let withdrawn =
-                |def| (def, Fault::new(Code::Withdrawn, "the rules do not let this account read that"));
-            refused.extend(lost.into_iter().map(withdrawn));
-            live = kept;
+            let decided = self.decide(live.clone()).await?;
+            for def in std::mem::take(&mut live) {
+                if decided.withdrawn.contains(&def) {
+                    let what = "the rules do not let this account read that";
+                    refused.push((def, Fault::new(Code::Withdrawn, what)));
+                } else if decided.blocked.contains(&def) {
+                    refused.push((def, Fault::new(Code::Blocked, "the account is restricted")));
+                } else {
+                    live.push(def);
+                }
+            }
+            self.withheld = decided.blocked;
         }
         seat.listen(live.iter().cloned().collect::<HashSet<_>>());
         let confirmation = ServerFrame::confirm(live, refused);

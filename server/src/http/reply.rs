@@ -53,7 +53,11 @@ impl From<Error> for Refusal {
                 StatusCode::BAD_REQUEST
             }
             Code::Unauthorized | Code::WrongPassphrase | Code::DeviceRevoked => StatusCode::UNAUTHORIZED,
-            Code::Forbidden | Code::InvitationNeeded | Code::AccountClosed => StatusCode::FORBIDDEN,
+            Code::Forbidden
+            | Code::Blocked
+            | Code::InvitationNeeded
+            | Code::AccountClosed
+            | Code::LastAdmin => StatusCode::FORBIDDEN,
             Code::UnknownOrg | Code::NotFound | Code::InvitationUnknown => StatusCode::NOT_FOUND,
             Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Code::Timeout => StatusCode::REQUEST_TIMEOUT,

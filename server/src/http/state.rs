@@ -15,7 +15,7 @@ use super::origin::Origins;
 use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
 use crate::accounts::Entered;
-use crate::engine::Engine;
+use crate::engine::{Caller, Engine, Restrictions, check_enters};
 
 /// The address of the caller.
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +56,27 @@ pub(super) struct Server {
 impl Server {
     /// Admits the bearer of a token to an org, or not.
     pub(super) async fn admit(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Guest> {
-        if let Some(entered) = self.entered(token, org).await? {
-            return Ok(entered.into());
-        }
-        self.tokens.admit(token, org, self.engine.clock_ms())
+        let guest = match self.entered(token, org).await? {
+            Some(entered) => entered.into(),
+            None => self.tokens.admit(token, org, self.engine.clock_ms())?,
+        };
+        self.restrict(guest, org).await
+    }
+
+    /// The guest as it is restricted now (R89). Errors: `account_closed`, and those of the database.
+    async fn restrict(self: &Arc<Self>, guest: Guest, org: &str) -> Result<Guest> {
+        let Guest { account, caller } = guest;
+        let restriction = if let Some(known) = Restrictions::of(&self.engine).known(org, &caller) {
+            known
+        } else {
+            let (server, org, caller) = (Arc::clone(self), org.to_owned(), caller.clone());
+            let read = move || Restrictions::of(&server.engine).read(&org, &caller);
+            let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
+            tokio::task::spawn_blocking(read).await.map_err(panicked)??
+        };
+        let caller = Caller { restriction, ..caller };
+        check_enters(&self.engine, org, &caller)?;
+        Ok(Guest { account, caller })
     }
 
     /// The account of a token, if the token is one of an account and valid.
@@ -80,7 +97,12 @@ impl Server {
 
     /// The same for a socket that is open. The follower of the feed looks at the file of tokens before it passes on any
     /// commit, and ten times a second.
-    pub(super) fn admit_again(&self, token: Option<&str>, org: &str) -> Result<Guest> {
+    pub(super) async fn admit_again(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Guest> {
+        let guest = self.bearer_again(token, org)?;
+        self.restrict(guest, org).await
+    }
+
+    fn bearer_again(&self, token: Option<&str>, org: &str) -> Result<Guest> {
         if let (Some(accounts), Some(token)) = (&self.accounts, token)
             && let Some(Some(entered)) = accounts.tokens.known(org, token, self.engine.clock_ms())
         {

@@ -6,8 +6,8 @@ use escale::model::schema::{Class, Schema};
 use escale::model::{Name, Value};
 use escale::{Code, Error, Result};
 
-use super::parse::{quota, rules};
-use super::{Membership, Rule};
+use super::parse::{exempt, quota, rules};
+use super::{ACCOUNTS_CLASS, Membership, Rule};
 
 /// A thing that a caller may be allowed to do with documents of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub struct ClassRights {
     rules: [Option<Rule>; 4],
     /// The counters that its documents count in.
     pub quota: Option<Quota>,
+    /// The level of restriction up to which it stays usable (R89); 0 if no level spares it.
+    pub exempt: u8,
 }
 
 impl ClassRights {
@@ -80,7 +82,9 @@ impl Rights {
             let declared = ClassRights {
                 rules: rules(schema, class).map_err(|what| bad(class, what))?,
                 quota: quota(class).map_err(|what| bad(class, what))?,
+                exempt: exempt(class).map_err(|what| bad(class, what))?,
             };
+            check_built_in(class, &declared)?;
             if declared != ClassRights::default() {
                 rights.classes.insert(class.name().to_string(), declared);
             }
@@ -130,6 +134,11 @@ impl Rights {
         self.classes.iter().filter_map(|(class, declared)| Some((class.as_str(), declared.quota.as_ref()?)))
     }
 
+    /// Whether an account that is restricted at that level still uses a class (R89).
+    pub fn is_exempt(&self, class: &str, level: u8) -> bool {
+        level <= self.class(class).map_or(0, |declared| declared.exempt)
+    }
+
     /// Whether no class declares anything.
     pub fn are_empty(&self) -> bool {
         self.classes.is_empty()
@@ -175,6 +184,25 @@ fn can_hold(rule: &Rule, known: &[Name], is_list: bool) -> bool {
         Rule::Any(rules) => rules.iter().any(|rule| can_hold(rule, known, is_list)),
         Rule::All(rules) => rules.iter().all(|rule| can_hold(rule, known, is_list)),
     }
+}
+
+/// The server writes the documents of a built-in class, and nobody else may. Other names are kept for later.
+fn check_built_in(class: &Class, declared: &ClassRights) -> Result<()> {
+    if !class.name().as_str().starts_with("Escale") {
+        return Ok(());
+    }
+    if class.name().as_str() != ACCOUNTS_CLASS {
+        return Err(bad(class, "names that begin with Escale are the built-in classes"));
+    }
+    let is_closed = [Right::Create, Right::Update, Right::Delete]
+        .into_iter()
+        .all(|right| *declared.rule(right) == Rule::None);
+    let is_plain =
+        class.key().iter().map(Name::as_str).eq(["id"]) && class.parent().is_none() && !class.is_sequence();
+    if is_plain && is_closed && declared.declares(Right::Read) {
+        return Ok(());
+    }
+    Err(bad(class, "its key is id, it declares who reads it, and create, update and delete are none"))
 }
 
 /// The error for a class.

@@ -15,6 +15,9 @@ pub use declare::{ClassRights, Quota, Right, Rights};
 
 use escale::model::{Name, Value};
 
+/// The built-in class of the accounts, for applications whose schema declares it (R89).
+pub const ACCOUNTS_CLASS: &str = "EscaleAccount";
+
 /// Leaves in one right.
 const LEAVES_MAX: usize = 16;
 

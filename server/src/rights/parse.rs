@@ -42,6 +42,17 @@ pub(super) fn quota(class: &Class) -> Found<Option<Quota>> {
     Ok(Some(Quota { by }))
 }
 
+/// The level of restriction up to which the class stays usable.
+pub(super) fn exempt(class: &Class) -> Found<u8> {
+    match class.for_server("exempt") {
+        None => Ok(0),
+        Some(value) => match value.as_u64() {
+            Some(level @ 1..=2) => Ok(level as u8),
+            _ => Err("exempt: 1 or 2 expected".into()),
+        },
+    }
+}
+
 fn leaves(rule: &Rule) -> usize {
     match rule {
         Rule::Any(rules) | Rule::All(rules) => rules.iter().map(leaves).sum(),

@@ -184,3 +184,25 @@ fn r86_a_rule_that_a_def_does_not_decide_does_not_hold() {
     assert!(!holds(unset, "ada", hash(&group, &g, false)) && !holds(unset, "ada", Subject::Class));
     assert!(holds(r#""org""#, "", Subject::Class) && holds(r#""admin""#, "root", hash(&group, &g, true)));
 }
+
+#[test]
+fn r89_an_exemption_is_a_level_and_the_class_of_accounts_is_the_server_s() {
+    let rights = Rights::of(&schema(r#"{"key":["id"],"exempt":1}"#)).unwrap();
+    assert_eq!([1, 2].map(|level| rights.is_exempt("Note", level)), [true, false]);
+    assert!(!rights.is_exempt("Member", 1));
+    for wrong in ["0", "3", "true", r#""1""#] {
+        assert!(refusal(&format!(r#"{{"key":["id"],"exempt":{wrong}}}"#)).contains("exempt: 1 or 2"));
+    }
+    let of = |name: &str, class: &str| {
+        let schema = Schema::from_json(&format!(r#"{{ "{name}": {class} }}"#)).unwrap();
+        Rights::of(&schema).map(drop).map_err(|error| error.code())
+    };
+    let closed = r#""create": "none", "update": "none", "delete": "none""#;
+    let rights = |read: &str| format!(r#"{{ "key": ["id"], "rights": {{ {read} {closed} }} }}"#);
+    assert_eq!(of("EscaleAccount", &rights(r#""read": "admin","#)), Ok(()));
+    let bad = Err(Code::BadSchema);
+    assert_eq!(of("EscaleAccount", &rights("")), bad, "nobody says who reads it");
+    assert_eq!(of("EscaleAccount", r#"{ "key": ["id"], "rights": { "read": "admin" } }"#), bad);
+    assert_eq!(of("EscaleAccount", &rights(r#""read": "admin","#).replace("[\"id\"]", "[\"login\"]")), bad);
+    assert_eq!(of("EscaleOther", &rights(r#""read": "admin","#)), bad);
+}

@@ -8,7 +8,7 @@ pub const PROPERTY_TYPES: [&str; 10] =
     ["string", "number", "boolean", "bytes", "string[]", "number[]", "boolean[]", "any", "file", "file[]"];
 
 /// The words of a class that a server alone reads. Sessions ignore them, and the schema keeps them.
-pub const FOR_SERVER: [&str; 2] = ["rights", "quota"];
+pub const FOR_SERVER: [&str; 3] = ["rights", "quota", "exempt"];
 
 /// A class of documents.
 #[derive(Clone, Debug, PartialEq)]

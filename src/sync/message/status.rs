@@ -136,4 +136,6 @@ pub struct Status {
     pub error: Option<Error>,
     /// Defs that the server refused, and the reasons.
     pub faults: SortedMap<Def, Error>,
+    /// The level at which the server restricts the account, as of its last reply (R89).
+    pub restriction: u64,
 }

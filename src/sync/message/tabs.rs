@@ -42,8 +42,8 @@ pub enum TabEvent {
     Depose,
     /// The leader's phase, from its beat.
     Heard(Phase),
-    /// The defs that the server refuses to the leader, with the reasons.
-    Refused(Vec<(Def, Fault)>),
+    /// The defs that the server refuses to the leader, with the reasons; and the level at which it restricts the account.
+    Refused(Vec<(Def, Fault)>, u64),
 }
 
 /// The contents of the inbox.

@@ -36,80 +36,77 @@ impl Files {
     }
 }
 
-impl Table {
-    /// Asks for a word on the objects that operations wait for, if they are others than before.
-    pub fn ask_for_files(&mut self, ctx: &mut Ctx) {
-        if !ctx.config.has_files || ctx.is_following() {
-            return;
-        }
-        let files = &mut self.files;
-        // The database of a later epoch may have been restored: it may hold less.
-        let is_past =
-            ctx.memory.epoch().0.is_some_and(|now| files.epoch.as_ref().is_some_and(|own| own < now));
-        if is_past || self.waiting.is_empty() {
-            *files = Files { asked: std::mem::take(&mut files.asked), ..Files::default() };
-        }
-        let mut needed = Vec::new();
-        for order in &self.waiting {
-            needed.extend(self.ops[order].files.iter().filter(|sha| files.lack(sha)).cloned());
-        }
-        order::sort(&mut needed);
-        needed.dedup();
-        if needed != files.asked || (is_past && !needed.is_empty()) {
-            files.asked.clone_from(&needed);
-            ctx.effects.push(Effect::Files { needed });
-        }
+/// Asks for a word on the objects that operations wait for, if they are others than before.
+pub fn ask_for_files(ctx: &mut Ctx, table: &mut Table) {
+    if !ctx.config.has_files || ctx.is_following() {
+        return;
     }
+    let files = &mut table.files;
+    // The database of a later epoch may have been restored: it may hold less.
+    let is_past = ctx.memory.epoch().0.is_some_and(|now| files.epoch.as_ref().is_some_and(|own| own < now));
+    if is_past || table.waiting.is_empty() {
+        *files = Files { asked: std::mem::take(&mut files.asked), ..Files::default() };
+    }
+    let mut needed = Vec::new();
+    for order in &table.waiting {
+        needed.extend(table.ops[order].files.iter().filter(|sha| files.lack(sha)).cloned());
+    }
+    order::sort(&mut needed);
+    needed.dedup();
+    if needed != files.asked || (is_past && !needed.is_empty()) {
+        files.asked.clone_from(&needed);
+        ctx.effects.push(Effect::Files { needed });
+    }
+}
 
-    /// Takes the word on objects.
-    pub fn settle_files(&mut self, ctx: &mut Ctx, shas: Vec<String>, word: FileWord) {
-        let files = &mut self.files;
-        match word {
-            FileWord::There(epoch) => {
-                if ctx.memory.epoch().0.is_some_and(|now| epoch < *now) {
-                    return;
-                }
-                // Confirmations of two epochs do not mix: the earlier ones are void.
-                if files.epoch.as_ref().is_some_and(|own| *own != epoch) {
-                    files.there.clear();
-                }
-                files.epoch = Some(epoch);
-                files.there.extend(shas);
+/// Takes the word on objects.
+pub fn settle_files(ctx: &mut Ctx, table: &mut Table, shas: Vec<String>, word: FileWord) {
+    let files = &mut table.files;
+    match word {
+        FileWord::There(epoch) => {
+            if ctx.memory.epoch().0.is_some_and(|now| epoch < *now) {
+                return;
             }
-            FileWord::Absent => files.absent.extend(shas),
-            FileWord::Failed(code) => self.park_for(ctx, &shas, code),
+            // Confirmations of two epochs do not mix: the earlier ones are void.
+            if files.epoch.as_ref().is_some_and(|own| *own != epoch) {
+                files.there.clear();
+            }
+            files.epoch = Some(epoch);
+            files.there.extend(shas);
         }
+        FileWord::Absent => files.absent.extend(shas),
+        FileWord::Failed(code) => park_for(ctx, table, &shas, code),
     }
+}
 
-    /// Parks the operations that reference one of these objects.
-    fn park_for(&mut self, ctx: &mut Ctx, shas: &[String], code: Code) {
-        let concerns = |order: &u64| self.ops[order].files.iter().any(|sha| shas.contains(sha));
-        let orders: Vec<u64> = self.waiting.iter().copied().filter(concerns).collect();
-        for order in orders {
-            self.refuse_here(ctx, order, Error::new(code, "a file that the operation references"));
-        }
+/// Parks the operations that reference one of these objects.
+fn park_for(ctx: &mut Ctx, table: &mut Table, shas: &[String], code: Code) {
+    let concerns = |order: &u64| table.ops[order].files.iter().any(|sha| shas.contains(sha));
+    let orders: Vec<u64> = table.waiting.iter().copied().filter(concerns).collect();
+    for order in orders {
+        table.refuse_here(ctx, order, Error::new(code, "a file that the operation references"));
     }
+}
 
-    /// The server lacks files of an operation. Returns whether the device holds one of them: the session then uploads
-    /// it again, a few times.
-    pub(super) fn is_to_upload_again(&mut self, order: u64, fault: &Fault) -> bool {
-        let op = &self.ops[&order];
-        let mut is_held_here = false;
-        for sha in op.files.iter().filter(|sha| fault.files.contains(sha)) {
-            is_held_here |= self.files.there.remove(sha);
-            self.files.absent.remove(sha);
-        }
-        is_held_here && op.state.replaces.len() < UPLOADS_AGAIN_MAX
+/// The server lacks files of an operation. Returns whether the device holds one of them: the session then uploads
+/// it again, a few times.
+pub(super) fn is_to_upload_again(table: &mut Table, order: u64, fault: &Fault) -> bool {
+    let op = &table.ops[&order];
+    let mut is_held_here = false;
+    for sha in op.files.iter().filter(|sha| fault.files.contains(sha)) {
+        is_held_here |= table.files.there.remove(sha);
+        table.files.absent.remove(sha);
     }
+    is_held_here && op.state.replaces.len() < UPLOADS_AGAIN_MAX
+}
 
-    /// The objects that operations reference which are not over at the server: their bytes must stay.
-    pub fn files(&self) -> Vec<String> {
-        let mut shas = Vec::new();
-        for op in self.ops.values().filter(|op| op.state.accepted.is_none()) {
-            shas.extend(op.files.iter().cloned());
-        }
-        order::sort(&mut shas);
-        shas.dedup();
-        shas
+/// The objects that operations reference which are not over at the server: their bytes must stay.
+pub fn files(table: &Table) -> Vec<String> {
+    let mut shas = Vec::new();
+    for op in table.ops.values().filter(|op| op.state.accepted.is_none()) {
+        shas.extend(op.files.iter().cloned());
     }
+    order::sort(&mut shas);
+    shas.dedup();
+    shas
 }

@@ -22,6 +22,7 @@ mod trees;
 mod validate;
 
 pub use application::{Application, NoApplication, Reader};
+pub use files::{ask_for_files, files, settle_files};
 pub use journal::restored;
 pub use optimistic::show_again;
 pub use parts::Outbox;

@@ -3,6 +3,7 @@
 use super::application::Application;
 use super::conflicts::settle_conflict;
 use super::due::GivenUp;
+use super::files::is_to_upload_again;
 use super::refused::amend;
 use super::request_limits::{Room, take_unsendable};
 use super::table::Table;
@@ -308,7 +309,7 @@ impl Sender {
         if code == Code::VersionConflict && settle_conflict(ctx, table, app, order, &fault) {
             return Ok(());
         }
-        let is_to_upload = code == Code::FileMissing && table.is_to_upload_again(order, &fault);
+        let is_to_upload = code == Code::FileMissing && is_to_upload_again(table, order, &fault);
         table.park(order, fault);
         if is_to_upload {
             // Its id is spent: the same operation goes under another one, once its files are there.

@@ -52,6 +52,8 @@ pub struct Pull {
     pub(super) lost: SortedSet<Def>,
     /// Defs that the server refused, and the reasons.
     pub faults: SortedMap<Def, Error>,
+    /// The level at which the server restricts the account (R89).
+    pub restriction: u64,
     pub mistakes: Mistakes,
 }
 

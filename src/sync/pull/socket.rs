@@ -4,7 +4,7 @@
 use super::pace::Pace;
 use crate::codec::LiveRequest;
 use crate::error::{Code, Error, Result};
-use crate::limits::{SOCKET_SILENCE_MS, SPREAD_MAX_MS, SUBS_MAX};
+use crate::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SPREAD_MAX_MS, SUBS_MAX};
 use crate::model::{Def, SortedSet, order};
 use crate::sync::backoff::Backoff;
 use crate::sync::context::Ctx;
@@ -30,6 +30,13 @@ pub struct Live {
     backoff: Backoff,
     /// No opening before this time.
     not_before_ms: u64,
+    /// The same, if no delay of the backoff counts: the server named the time.
+    asked_ms: u64,
+    /// The server was away and is back: how changes will be reported is not known until the next socket is registered
+    /// or fails.
+    is_back: bool,
+    /// No socket is opened ahead of its delay before this time.
+    ahead_not_before_ms: u64,
     /// Limits the openings: a server may confirm and close at once, over and over.
     pace: Pace,
     last_heard_ms: u64,
@@ -129,6 +136,7 @@ impl Live {
         let was = std::mem::take(&mut self.state);
         self.said = None;
         self.registered = None;
+        self.is_back = false;
         (was != SocketState::Closed).then_some(self.socket)
     }
 
@@ -164,6 +172,7 @@ impl Live {
     pub fn confirmed(&mut self, defs: Vec<Def>) -> Vec<Def> {
         self.backoff.reset();
         self.error = None;
+        self.is_back = false;
         let registered: SortedSet<Def> = order::set_of(defs);
         let before = self.registered.take().unwrap_or_default();
         let new = registered.iter().filter(|def| !before.contains(*def)).cloned().collect();
@@ -183,12 +192,13 @@ impl Live {
             return Ok(None);
         }
         self.shut();
-        let mut delay = self.backoff.next_ms(&mut *ctx.random)?;
+        let now = ctx.clock.mono_ms;
+        let delay = self.backoff.next_ms(&mut *ctx.random)?;
         let spread = spread_of(code, reason);
         if let Some(ms) = spread {
-            delay = delay.max(ctx.random.below(ms + 1)?);
+            self.asked_ms = now + ctx.random.below(ms + 1)?;
         }
-        self.not_before_ms = (ctx.clock.mono_ms + delay).max(retry_after_ms);
+        self.not_before_ms = (now + delay).max(self.asked_ms).max(retry_after_ms);
         self.error = close_error(code, reason);
         let refused_token = (code == CLOSE_TOKEN).then_some(self.said_token);
         Ok(Some(Closed { refused_token, had_opened: self.has_opened, is_restart: spread.is_some() }))
@@ -198,6 +208,17 @@ impl Live {
     pub fn try_at_once(&mut self, retry_after_ms: u64) {
         self.backoff.reset();
         self.not_before_ms = retry_after_ms;
+    }
+
+    /// A pull has shown that the server is back. Until a socket is open, nothing tells of changes, so the delay of the
+    /// backoff ends; but not more often than the longest delay, lest a server that comes and goes is asked all the time.
+    pub fn server_is_back(&mut self, ctx: &Ctx, retry_after_ms: u64) {
+        let now = ctx.clock.mono_ms;
+        if self.state == SocketState::Closed && now >= self.ahead_not_before_ms {
+            self.ahead_not_before_ms = now + BACKOFF_MS.1;
+            self.not_before_ms = self.asked_ms.max(retry_after_ms);
+            self.is_back = true;
+        }
     }
 
     /// There is another token. If several in a row were refused, the delays stay.
@@ -218,7 +239,7 @@ impl Live {
 
     /// Whether it is not known yet how changes will be reported: no socket was registered or has failed.
     pub fn is_due(&self, ctx: &Ctx) -> bool {
-        ctx.config.has_live && self.registered.is_none() && self.backoff.failures() == 0
+        ctx.config.has_live && self.registered.is_none() && (self.is_back || self.backoff.failures() == 0)
     }
 
     /// Why the server closed the last socket.

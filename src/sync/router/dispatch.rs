@@ -162,7 +162,7 @@ impl Router {
                 Ok(())
             }
             Event::FilesSettled { shas, word } => {
-                self.outbox.table.settle_files(&mut self.ctx, shas, word);
+                outbox::settle_files(&mut self.ctx, &mut self.outbox.table, shas, word);
                 Ok(())
             }
             Event::JournalRead { ticket, records } => self.journal_read(ticket, records),
@@ -227,6 +227,7 @@ impl Router {
         let facts = Facts {
             contact: self.pull.contact(),
             faults: &self.pull.faults,
+            restriction: self.pull.restriction,
             collections_lost: self.pull.lost().len() as u64,
             documents_lost: self.reads.lost.len() as u64,
             records_lost,

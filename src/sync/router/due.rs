@@ -3,6 +3,7 @@
 use super::dispatch::Router;
 use crate::error::Result;
 use crate::sync::message::Mode;
+use crate::sync::outbox;
 
 impl Router {
     /// Does the work that is due after an event, whichever event it was.
@@ -10,7 +11,7 @@ impl Router {
         let now = self.ctx.clock.mono_ms;
         self.reads.hide_expired(&mut self.ctx);
         self.outbox.overlay.advance_writes(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
-        self.outbox.table.ask_for_files(&mut self.ctx);
+        outbox::ask_for_files(&mut self.ctx, &mut self.outbox.table);
         self.reads.answer_late(&mut self.ctx);
         // An answer may have been the last thing that kept an index.
         self.reads.drop_unused(&mut self.ctx);

@@ -76,6 +76,9 @@ impl Router {
         } else {
             self.pull.end_delays();
         }
+        if self.pull.contact().is_failing {
+            self.live.server_is_back(&self.ctx, self.pull.retry_after_ms);
+        }
         self.pull.succeeded(&mut self.ctx);
         if self.pull.org_answers(&self.ctx, &request, &reply.results) {
             self.live.try_at_once(self.pull.retry_after_ms);
@@ -108,6 +111,11 @@ impl Router {
             self.outbox.enter_epoch_with(&mut self.ctx, reply.seq);
             // Nothing was executed because of the epoch, which is no error.
             self.ctx.errors.clear();
+        }
+        let level = reply.restriction.unwrap_or(0);
+        if level < std::mem::replace(&mut self.pull.restriction, level) {
+            // The server may give the defs that it has refused so far.
+            self.pull.need_all(&self.ctx);
         }
         self.pull.mistakes.report(&mut self.ctx, mistakes);
         self.ctx.memory.remove_expired(reply.now);

@@ -77,10 +77,11 @@ impl Router {
             TabEvent::Depose => self.depose()?,
             TabEvent::Heard(phase) => self.tabs.phase = phase,
             // A leader knows better: its own requests were answered.
-            TabEvent::Refused(faults) if self.ctx.is_following() => {
+            TabEvent::Refused(faults, restriction) if self.ctx.is_following() => {
                 self.pull.follow_faults(&self.ctx, &faults);
+                self.pull.restriction = restriction;
             }
-            TabEvent::Refused(_) => {}
+            TabEvent::Refused(..) => {}
         }
         Ok(())
     }

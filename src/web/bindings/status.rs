@@ -16,6 +16,7 @@ struct StatusJson {
     damaged: Counts<3>,
     error: Option<ErrorJson>,
     faults: Named<ErrorJson>,
+    restriction: u64,
 }
 
 /// Counts under their names.
@@ -41,6 +42,7 @@ impl Encode for StatusJson {
             ("damaged", Required, &self.damaged),
             ("error", Required, &self.error),
             ("faults", Required, &self.faults),
+            ("restriction", Required, &self.restriction),
         ]);
     }
 }
@@ -58,6 +60,7 @@ pub(super) fn status_json(status: &Status) -> String {
         damaged: damaged_json(damaged.documents, damaged.collections, damaged.operations),
         error: status.error.as_ref().map(ErrorJson::from),
         faults: Named(status.faults.iter().map(|(def, error)| (def.to_string(), error.into())).collect()),
+        restriction: status.restriction,
     };
     write_json(&json).unwrap_or_default()
 }
@@ -75,6 +78,7 @@ pub(super) fn closed_json() -> String {
         damaged: damaged_json(0, 0, 0),
         error: None,
         faults: Named(Vec::new()),
+        restriction: 0,
     };
     write_json(&json).unwrap_or_default()
 }

@@ -31,19 +31,21 @@ pub(super) fn signal_of(word: &str) -> Option<Signal> {
     SIGNALS.into_iter().find(|signal| word_of(*signal) == word)
 }
 
-/// The leader's message about its status: its phase, and the defs that the server refuses, in JSON.
+/// The leader's message about its status: its phase, its restriction, and the defs that the server refuses, in JSON.
 pub(super) fn here(machine: &Machine) -> String {
     let status = machine.status();
     let faults: Vec<(Def, Fault)> =
         status.faults.iter().map(|(def, error)| (def.clone(), error.into())).collect();
     let faults = write_json(&faults).unwrap_or_default();
-    format!("{} {} {faults}", word_of(Signal::Beat), status.phase.as_str())
+    format!("{} {} {} {faults}", word_of(Signal::Beat), status.phase.as_str(), status.restriction)
 }
 
-/// The phase and the faults of such a message, without its first word.
-pub(super) fn phase_and_faults(status: &str) -> (Option<Phase>, Vec<(Def, Fault)>) {
-    let (phase, faults) = status.split_once(' ').unwrap_or((status, ""));
-    (Phase::parse(phase), read_json(faults, Code::Malformed).unwrap_or_default())
+/// The phase of such a message without its first word, and the event of the rest.
+pub(super) fn read_here(status: &str) -> (Option<Phase>, TabEvent) {
+    let (phase, rest) = status.split_once(' ').unwrap_or((status, ""));
+    let (restriction, faults) = rest.split_once(' ').unwrap_or_default();
+    let faults = read_json(faults, Code::Malformed).unwrap_or_default();
+    (Phase::parse(phase), TabEvent::Refused(faults, restriction.parse().unwrap_or(0)))
 }
 
 impl Tabs {

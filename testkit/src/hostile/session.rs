@@ -265,7 +265,16 @@ impl Honest {
         }
         let seq = executed.len() as u64;
         let parts = request.subs.iter().map(|sub| self.part(&sub.def)).collect();
-        SyncReply { p: 1, epoch: self.epoch.clone(), now: v + 2, delta: 1, seq, results, parts }
+        SyncReply {
+            p: 1,
+            epoch: self.epoch.clone(),
+            now: v + 2,
+            delta: 1,
+            seq,
+            results,
+            parts,
+            restriction: None,
+        }
     }
 
     fn part(&self, def: &Def) -> Part {

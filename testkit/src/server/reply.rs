@@ -93,6 +93,7 @@ impl ModelServer {
             seq: self.seq(&request.session),
             results,
             parts,
+            restriction: None,
         }
     }
 

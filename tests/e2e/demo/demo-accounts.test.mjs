@@ -41,10 +41,12 @@ class Member extends Visitor {
   }
 
   /** Makes an account, and opens it. Returns the recovery code. */
-  async signUp({ login, passphrase }) {
+  async signUp({ login, passphrase }, invitation) {
     await this.on("tab-sign-up").click();
     await this.look("the form to sign up");
-    await this.fill({ Login: login, Passphrase: passphrase });
+    const field = "Invitation, if the org requires one";
+    if (invitation) await this.page.getByText("Server and device").click();
+    await this.fill({ ...(invitation && { [field]: invitation }), Login: login, Passphrase: passphrase });
     const code = await this.keepsCode();
     await this.online();
     return code;
@@ -117,6 +119,14 @@ class Member extends Visitor {
         }),
       owner,
     );
+  }
+
+  /** Restricts a member, by the words of the list, and waits for the server's answer. */
+  async restricts(login, words) {
+    await this.part("account");
+    await this.page.getByLabel(`What ${login} may do`).selectOption({ label: words });
+    await this.on("members-state").filter({ hasText: `${login}: ${words}.` }).waitFor();
+    await this.look(`the members, ${login}: ${words}`);
   }
 
   /** Waits until the panel lists that many devices. */
@@ -255,6 +265,60 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await last.devices(1);
     await other.refused("device_revoked", "This device was signed out");
     assert.deepEqual([desk.errors, other.errors, last.errors], [[], [], []]);
+  });
+
+  test(`on ${screen}, an administrator restricts a member, who is told and loses nothing`, LIMIT, async (t) => {
+    const { server, address } = await setUp(t);
+    const invitation = await server.command("account", "--schema", SCHEMA, "--org", "harbour", "invite", "--role", "admin");
+    const ada = await Member.at(t, address, options);
+    await ada.signUp(ADA, invitation);
+    const bob = await Member.at(t, address, options);
+    await bob.signUp(BOB);
+    await bob.writes("board", "Written before");
+    await ada.reads("Written before", "accepted");
+    await bob.part("account");
+    assert.equal(await bob.on("members-block").isVisible(), false, "a member administers nobody");
+
+    // Reading goes on, and his change waits.
+    await ada.restricts(BOB.login, "Reads, and writes nothing");
+    await bob.on("restriction").filter({ hasText: "You may read, but not write" }).waitFor();
+    await bob.look("the banner of the restriction");
+    await bob.writes("board", "Written meanwhile");
+    await bob.on("blocked-count").filter({ hasText: "1 change of yours waits" }).waitFor();
+    await bob.look("a change that waits");
+    await ada.writes("board", "Bob reads this");
+    await bob.reads("Bob reads this", "accepted");
+
+    // At the next level nothing arrives, and nothing leaves.
+    await ada.restricts(BOB.login, "Neither reads nor writes");
+    await bob.on("restriction").filter({ hasText: "You may neither read nor write" }).waitFor();
+    await ada.writes("board", "Bob reads this later");
+    await ada.reads("Bob reads this later", "accepted");
+    await bob.part("board");
+    await bob.reads("Written before", "accepted");
+    assert.equal(await bob.note("Bob reads this later").count(), 0);
+
+    // It ends: all arrives, and his change goes.
+    await ada.restricts(BOB.login, "Reads and writes");
+    await bob.reads("Bob reads this later", "accepted");
+    await bob.on("restriction").filter({ hasText: "The restriction has ended" }).waitFor();
+    await bob.look("the end of the restriction");
+    await bob.on("send-blocked").click();
+    await ada.part("board");
+    await ada.reads("Written meanwhile", "accepted");
+    await bob.on("restriction").waitFor({ state: "hidden" });
+
+    // Barred from entering: the page says so, shows the data of the device, and lets him in again.
+    await ada.restricts(BOB.login, "Cannot enter");
+    await bob.refused("account_closed", "an administrator has barred it for now");
+    await bob.page.getByLabel("Passphrase", { exact: true }).fill(BOB.passphrase);
+    await bob.on("remedy-read").click();
+    await bob.reads("Written meanwhile", "accepted");
+    await bob.on("lock").click();
+    await ada.restricts(BOB.login, "Reads and writes");
+    await bob.signIn(BOB);
+    await bob.online();
+    assert.deepEqual([ada.errors, bob.errors], [[], []]);
   });
 
   test(`on ${screen}, each refusal says the next step, and a closed account is still read`, LIMIT, async (t) => {

@@ -13,7 +13,7 @@ const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "a
 const PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><body></body></html>';
 /** The same page, driven from outside of the browser. */
 const DRIVEN = PAGE.replace("<body>", '<body><script type="module" src="/driven.js"></script>');
-const HELPERS = ["driven.js", "in-page.js", "lying-server.js", "page-server.js", "random.js"];
+const HELPERS = ["driven.js", "films.js", "in-page.js", "lying-server.js", "page-server.js", "random.js"];
 
 /**
  * Serves the page on a separate port. `policy` is its Content-Security-Policy; `isKept` lets the browser cache pages.

@@ -17,7 +17,14 @@ provide();
 export const { defineSchema, open } = await import("escale");
 export const { accounts } = await import("escale/accounts");
 
-export const CLASSES = { Note: { key: ["id"] } };
+export const CLASSES = {
+  Note: { key: ["id"] },
+  Help: { key: ["id"], exempt: 2, quota: { by: "id" } },
+  EscaleAccount: {
+    key: ["id"],
+    rights: { read: [{ own: "id" }, "admin"], create: "none", update: "none", delete: "none" },
+  },
+};
 export const schema = defineSchema(CLASSES);
 const originalFetch = globalThis.fetch;
 

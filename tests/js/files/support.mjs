@@ -4,6 +4,9 @@ import { randomBytes } from "node:crypto";
 import { IDBFactory, IDBKeyRange } from "fake-indexeddb";
 
 import { provide } from "../../../js/dist/testing/environment.js";
+import { Catalogue } from "../../../js/dist/files/catalogue.js";
+import { Cipher } from "../../../js/dist/files/cipher.js";
+import { DatabaseStore } from "../../../js/dist/files/database.js";
 import { openFiles } from "../../../js/dist/files.js";
 import { makeServer } from "../../e2e/support/server.mjs";
 
@@ -141,3 +144,30 @@ export const stateOf = (files, ref, accept) =>
 
 export const codeOf = async (promise) => promise.then(() => "ok", (error) => error.code ?? String(error));
 export const isEqual = (a, b) => Buffer.compare(a, b) === 0;
+
+/** Resolves once it is true. The runner ends a test that waits for ever. */
+export async function until(isTrue) {
+  while (!(await isTrue())) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** All records of a table of a device, as they are stored. */
+export async function recordsOf({ databases, name }, table) {
+  const request = (made) => new Promise((resolve, reject) => Object.assign(made, { onsuccess: () => resolve(made.result), onerror: () => reject(made.error) }));
+  const database = await request(databases.open(name));
+  try {
+    const store = database.transaction(table).objectStore(table);
+    const [keys, values] = await Promise.all([request(store.getAllKeys()), request(store.getAll())]);
+    return keys.map((key, at) => [key, values[at]]);
+  } finally {
+    database.close();
+  }
+}
+
+/** The chunks of a device that no record names. */
+export async function orphansOf(device) {
+  const cipher = await Cipher.of({ seal: new Uint8Array(device.keys.seal), index: new Uint8Array(device.keys.index) });
+  const catalogue = await Catalogue.open(new DatabaseStore(device.databases, device.name), cipher);
+  const named = new Set(catalogue.files().flatMap(({ names }) => names));
+  catalogue.end();
+  return (await recordsOf(device, "c")).filter(([name]) => !named.has(name)).length;
+}

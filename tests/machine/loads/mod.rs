@@ -3,5 +3,6 @@
 mod numbers;
 mod references;
 mod repair;
+mod restricted;
 mod seeds;
 mod withdrawn;

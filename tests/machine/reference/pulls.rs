@@ -295,6 +295,9 @@ impl Reference {
         } else {
             self.failures = Failures::default();
         }
+        if self.is_failing {
+            self.socket.server_is_back(self.now, self.retry_after);
+        }
         (self.has_answered, self.is_failing, self.error) = (true, false, None);
         self.has_epoch |= self.missing.is_some();
         self.is_org_refused = false;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use escale::Code;
 use escale::codec::ServerFrame;
 use escale::crypto::Random;
-use escale::limits::{SOCKET_SILENCE_MS, SPREAD_MAX_MS};
+use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SPREAD_MAX_MS};
 use escale::model::Def;
 use escale::sync::Updates;
 
@@ -27,6 +27,11 @@ pub struct Socket {
     failures: Failures,
     pace: Pace,
     not_before: u64,
+    /// The time that the server named.
+    asked: u64,
+    /// The server was away, and no socket has been registered or has failed since.
+    is_back: bool,
+    ahead_not_before: u64,
     heard: u64,
     has_opened: bool,
     pub said: Option<BTreeSet<Def>>,
@@ -41,6 +46,15 @@ impl Socket {
         self.not_before = retry_after;
     }
 
+    /// A pull has found a server that was away.
+    pub fn server_is_back(&mut self, now: u64, retry_after: u64) {
+        if self.state == State::Closed && now >= self.ahead_not_before {
+            self.ahead_not_before = now + BACKOFF_MS.1;
+            self.not_before = self.asked.max(retry_after);
+            self.is_back = true;
+        }
+    }
+
     pub fn try_token(&mut self, retry_after: u64) {
         if self.failures.0 <= 1 {
             self.not_before = retry_after;
@@ -48,14 +62,14 @@ impl Socket {
     }
 
     pub fn close(&mut self) -> Option<String> {
-        (self.said, self.registered) = (None, None);
+        (self.said, self.registered, self.is_back) = (None, None, false);
         let was = std::mem::take(&mut self.state);
         (was != State::Closed).then(|| format!("close {}", self.number))
     }
 
     /// Whether no socket was registered or has failed.
     pub fn is_due(&self) -> bool {
-        self.registered.is_none() && self.failures.0 == 0
+        self.registered.is_none() && (self.is_back || self.failures.0 == 0)
     }
 
     fn is_current(&self, number: u64) -> bool {
@@ -126,11 +140,11 @@ impl Reference {
         }
         let socket = &mut self.socket;
         socket.close();
-        let mut delay = socket.failures.next(&mut self.random);
+        let delay = socket.failures.next(&mut self.random);
         if let Some(ms) = spread {
-            delay = delay.max(self.random.below(ms + 1).expect("a number"));
+            socket.asked = self.now + self.random.below(ms + 1).expect("a number");
         }
-        socket.not_before = (self.now + delay).max(self.retry_after);
+        socket.not_before = (self.now + delay).max(socket.asked).max(self.retry_after);
         socket.error = error;
         if code == 4401 && socket.said_token == self.token_number {
             self.error = Some(Code::Unauthorized);
@@ -164,7 +178,7 @@ impl Reference {
             ServerFrame::Alive => {}
             ServerFrame::Live { live, refused, head, spread } => {
                 let socket = &mut self.socket;
-                (socket.failures, socket.error) = (Failures::default(), None);
+                (socket.failures, socket.error, socket.is_back) = (Failures::default(), None, false);
                 let before = socket.registered.replace(live.iter().cloned().collect()).unwrap_or_default();
                 let head = head.as_ref().filter(|(epoch, _)| self.epoch.as_ref() == Some(epoch));
                 let has_missed =

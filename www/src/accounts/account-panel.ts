@@ -7,6 +7,7 @@ import { icon } from "../icons";
 import { toast } from "../ui/toast";
 import { askDialog } from "./ask-dialog";
 import { drawDevices } from "./devices-block";
+import { MembersBlock } from "./members-block";
 import { missing, ProblemBox, secretField, tickField, tooShort, type Field } from "./fields";
 import { problemOf } from "./problems";
 import { codeDialog } from "./recovery-code";
@@ -35,10 +36,12 @@ export class AccountPanel {
   private readonly devices = h("div", { class: "panel-list" });
   private readonly ways = h("div", { class: "panel-list" });
   private readonly problem = new ProblemBox(() => void this.refresh());
+  private readonly members: MembersBlock;
   private isRefreshing = false;
 
   constructor(private readonly options: AccountPanelOptions) {
     const { isOpen } = options;
+    this.members = new MembersBlock(options.session);
     this.element = h(
       "section",
       { class: "account-panel", "aria-labelledby": "account-title", testid: "account-panel" },
@@ -47,6 +50,7 @@ export class AccountPanel {
       isOpen
         ? [
             this.problem.element,
+            this.members.element,
             block("Devices", this.devices),
             block("Ways to open it", this.ways, this.actions()),
             block(
@@ -58,6 +62,15 @@ export class AccountPanel {
         : null,
     );
     this.meet("away");
+  }
+
+  /** Begins to follow the accounts of the org. */
+  start(): void {
+    if (this.options.isOpen) this.members.start();
+  }
+
+  stop(): void {
+    this.members.stop();
   }
 
   /**

@@ -1,10 +1,11 @@
-/** The banners over the lists: the field to unlock, changes that the server refused, and errors of no call. */
+/** The banners over the lists: the field to unlock, a restriction, changes that the server refused, and errors of no call. */
 
 import type { RefusedOperation } from "escale";
 import { fill, h, show } from "../dom";
 import { icon } from "../icons";
 import { ProblemBox, secretField } from "./fields";
 import { problemOf, problemOfCode } from "./problems";
+import { RestrictionBanner } from "./restriction-banner";
 import type { Session, StatusValue } from "./session";
 
 /** Errors that the status line says already, or that end the session. */
@@ -14,6 +15,7 @@ const SAID: ReadonlySet<string> = new Set(["offline", "timeout", "passphrase_cha
 export class Banners {
   readonly element = h("div", { class: "banners" });
   private readonly problem = new ProblemBox();
+  private readonly restricted = new RestrictionBanner(() => void this.session.retryBlocked());
   private readonly refused = h("ul", { class: "refused-list", testid: "refused", hidden: true });
   private readonly unlock: HTMLElement;
   private readonly secret = secretField({ id: "unlock", label: "New passphrase", autocomplete: "current-password" });
@@ -41,11 +43,12 @@ export class Banners {
       icon("key"),
       h("div", {}, h("h2", { id: "unlock-title" }, title), h("p", { role: "alert" }, text), form),
     );
-    fill(this.element, this.unlock, this.problem.element, this.refused);
+    fill(this.element, this.unlock, this.restricted.element, this.problem.element, this.refused);
   }
 
   /** Shows the errors of a status. */
-  update({ error }: StatusValue): void {
+  update({ error, restriction }: StatusValue): void {
+    this.restricted.restrict(restriction);
     if (error?.code === "passphrase_changed" && error !== this.answered) this.ask();
     if (!error || SAID.has(error.code)) this.problem.clear();
     else this.problem.show({ ...problemOf(error, "inside"), remedies: [] });
@@ -65,8 +68,11 @@ export class Banners {
 
   /** Shows the changes that the server refused for good. */
   updateRefused(refused: readonly RefusedOperation[]): void {
-    show(this.refused, refused.length > 0);
-    fill(this.refused, refused.map((entry) => row(entry)));
+    // The banner of the restriction speaks for those that it has stopped.
+    const others = refused.filter(({ error }) => error.code !== "blocked");
+    this.restricted.hold(refused.length - others.length);
+    show(this.refused, others.length > 0);
+    fill(this.refused, others.map((entry) => row(entry)));
   }
 
   private async submit(): Promise<void> {

@@ -76,7 +76,9 @@ export class HomeScreen {
       session.live("PrivateNote", { owner: me }, (notes, { ready }) => this.own.show(notes, ready)),
       session.refused.subscribe((refused) => this.banners.updateRefused(refused)),
       session.status.subscribe((status) => this.update(status)),
+      () => this.panel.stop(),
     );
+    this.panel.start();
   }
 
   private update(status: StatusValue): void {

@@ -41,7 +41,7 @@ const KNOWN = {
   },
   account_closed: {
     title: "This account is closed",
-    text: "Nobody can open it at the server again, and its login stays taken. If this device has its data, you can still read it.",
+    text: "It was closed for ever, and its login stays taken. Or an administrator has barred it for now: ask one, and sign in again later. If this device has its data, you can still read it.",
     remedies: ["read"],
   },
   device_revoked: {
@@ -83,6 +83,11 @@ const KNOWN = {
     title: "There is no Escale server at this address",
     text: "Something else answers there. Check the address under \"Server and device\".",
     remedies: ["retry"],
+  },
+  last_admin: {
+    title: "You are the only administrator",
+    text: "The org would have nobody to administer it. Make another member an administrator first.",
+    remedies: [],
   },
   forbidden: {
     title: "You may not do that",

@@ -2,7 +2,7 @@
 
 import { defineSchema, type Document } from "escale";
 
-/** Notes that all members of the org read, and notes that only their owner reads. */
+/** Notes that all members of the org read, notes that only their owner reads, and the accounts, which the server writes. */
 export const schema = defineSchema({
   Note: {
     key: ["id"],
@@ -15,10 +15,18 @@ export const schema = defineSchema({
     properties: { text: "string", at: "number" },
     rights: { read: { own: "owner" }, create: { own: "owner" }, update: { own: "owner" }, delete: { own: "owner" } },
   },
+  EscaleAccount: {
+    key: ["id"],
+    properties: { login: "string", role: "string", schedule: "any" },
+    rights: { read: [{ own: "id" }, "admin"], create: "none", update: "none", delete: "none" },
+  },
 });
 
 /** A note on the board. `author` is an account, which the server checks; `by` is the login, as its writer gave it. */
 export type BoardNote = Document<typeof schema, "Note">;
+
+/** An account, as its owner and the administrators of the org read it. */
+export type Member = Document<typeof schema, "EscaleAccount">;
 
 /** A note that the server gives to its owner alone. */
 export type PrivateNote = Document<typeof schema, "PrivateNote">;

@@ -1,4 +1,4 @@
-/** One attachment: its name, its state on this device, its picture, and what a visitor may do with it. */
+/** One attachment: its name, its state on this device, its picture, and its actions. */
 
 import type { FileState } from "escale/files";
 import { fill, h, setText } from "../dom";
@@ -10,10 +10,10 @@ import type { Files } from "../session";
 
 /** Larger pictures are shown on request only. */
 const SHOWN_BYTES_MAX = 2 << 20;
-/** The longest side of a picture in the list, in pixels of the screen. */
+/** The longest side of a picture in the list, in CSS pixels. */
 const SIDE = 320;
 
-/** What a row asks of its list. */
+/** The actions of a row's list. */
 export interface RowActions {
   remove(attachment: Attachment): void;
   fail(error: unknown): void;
@@ -86,7 +86,7 @@ export class AttachmentRow {
     if (phase === "loading") return "Loading";
     if (phase === "failed") return `It did not work. ${cure ?? ""}`;
     if (phase === "full") return "This device has no room for it. Free some room, and it goes on by itself.";
-    if (this.isPending) return "Safe on this device. It waits for the server";
+    if (this.isPending) return "Safe on this device. It waits for the server.";
     if (phase === "waiting") return "It comes once the server is reached";
     return phase === "here" ? "On this device" : "At the server, not on this device";
   }
@@ -101,10 +101,12 @@ export class AttachmentRow {
     try {
       const found = await this.files.bytes(file);
       const image = await createImageBitmap(new Blob([found as Uint8Array<ArrayBuffer>], { type: file.type ?? "" }));
-      const scale = Math.min(1, SIDE / Math.max(image.width, image.height));
+      const longest = Math.max(image.width, image.height);
+      const scale = Math.min(1, (SIDE * devicePixelRatio) / longest);
       this.picture.width = Math.max(1, Math.round(image.width * scale));
       this.picture.height = Math.max(1, Math.round(image.height * scale));
       this.picture.getContext("2d")?.drawImage(image, 0, 0, this.picture.width, this.picture.height);
+      this.picture.style.width = `${Math.round((image.width * Math.min(longest, SIDE)) / longest)}px`;
       image.close();
       this.picture.setAttribute("role", "img");
       this.picture.setAttribute("aria-label", file.name ?? "A picture");

@@ -130,7 +130,8 @@ export class AttachmentsBlock {
     const { pending, local, kept, cached } = await files.usage().catch(() => ({ pending: 0, local: 0, kept: 0, cached: 0 }));
     const all = pending + local + kept + cached;
     this.usage.hidden = all === 0;
-    setText(this.usage, `Files on this device, sealed: ${bytes(all)}. ${bytes(cached)} of them may go if room is needed.`);
+    const spare = cached > 0 ? ` ${bytes(cached)} of them may go if room is needed.` : "";
+    setText(this.usage, `Files on this device, sealed: ${bytes(all)}.${spare}`);
   }
 
   private async add(list: Iterable<File>): Promise<void> {

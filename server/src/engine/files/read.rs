@@ -8,6 +8,7 @@ use escale::{Code, Error, Result};
 
 use super::Filing;
 use super::objects::{CHUNK, check_sha};
+use crate::engine::rights::restrictions::{NO_READS, level_of};
 use crate::engine::rights::{Access, Reads};
 use crate::engine::trees::floor_above;
 use crate::engine::{Caller, Engine};
@@ -56,7 +57,8 @@ impl Filing<'_> {
         now: u64,
     ) -> Result<bool> {
         let files = snapshot.files();
-        if !self.decides_reads() || files.has_uploaded(org, &caller.account, sha)? {
+        let is_restricted = level_of(self.0, org, caller) >= NO_READS;
+        if !is_restricted && (!self.decides_reads() || files.has_uploaded(org, &caller.account, sha)?) {
             return Ok(true);
         }
         let mut readers =
@@ -127,7 +129,7 @@ impl Readers<'_> {
         }
         match self.reads.check(&Def::document(class.name(), &Pk::parse(at.pk)?)) {
             Ok(()) => {}
-            Err(error) if error.code() == Code::Withdrawn => return Ok(false),
+            Err(error) if matches!(error.code(), Code::Withdrawn | Code::Blocked) => return Ok(false),
             Err(error) => return Err(error),
         }
         let map = Data::from_bytes(&self.engine.seal.open(at, document.v, &document.data)?)?.to_map()?;

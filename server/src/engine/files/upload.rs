@@ -11,6 +11,7 @@ use super::Filing;
 use super::objects::{CHUNK, Object, check_sha, fresh_object_name};
 use crate::engine::Caller;
 use crate::engine::begin::Begun;
+use crate::engine::rights::restrictions::{blocked, level_of};
 use crate::provider::{File, Purge, Uploads};
 
 /// How often an upload starts again because a sweep has claimed its name meanwhile: that takes a day.
@@ -44,7 +45,7 @@ impl Filing<'_> {
     /// the caller has uploaded. Errors: `not_supported`, `forbidden`, and those of the database.
     pub fn have(&self, org: &str, caller: &Caller, request: &FilesRequest) -> Result<FilesReply> {
         self.store()?;
-        check_may_write(caller)?;
+        self.check_may_write(org, caller)?;
         let mut up = self.uploading(org, caller)?;
         let until = up.until();
         let names: BTreeSet<&str> = request.have.iter().map(String::as_str).collect();
@@ -69,7 +70,7 @@ impl Filing<'_> {
     /// whose chunks have other lengths; those of the database and of the store.
     pub fn put_object(&self, org: &str, caller: &Caller, object: &Object) -> Result<Put> {
         let store = self.store()?;
-        check_may_write(caller)?;
+        self.check_may_write(org, caller)?;
         check_sha(&object.sha)?;
         for _ in 0..STARTS_MAX {
             let name = fresh_object_name(&object.sha)?;
@@ -245,9 +246,15 @@ impl Uploading<'_, '_> {
     }
 }
 
-fn check_may_write(caller: &Caller) -> Result<()> {
-    if caller.may_write {
-        return Ok(());
+impl Filing<'_> {
+    /// Refuses a caller that may not write. An object belongs to no class, so no class can exempt it (R89).
+    fn check_may_write(&self, org: &str, caller: &Caller) -> Result<()> {
+        if !caller.may_write {
+            return Err(Error::new(Code::Forbidden, "the token's role does not allow uploads"));
+        }
+        match level_of(self.0, org, caller) {
+            0 => Ok(()),
+            level => Err(blocked(level)),
+        }
     }
-    Err(Error::new(Code::Forbidden, "the token's role does not allow uploads"))
 }

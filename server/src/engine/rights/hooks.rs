@@ -8,6 +8,7 @@ use escale::codec::Fault;
 use escale::model::Def;
 use escale::{Code, Error, Result};
 
+use super::KeptWrite;
 use crate::engine::operation::{Properties, Ran, Tx, own_fault};
 use crate::engine::{Caller, Engine};
 
@@ -40,7 +41,23 @@ pub struct DocumentChange<'a> {
     pub after: Option<&'a Properties>,
 }
 
+/// An account that is about to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct NewAccount<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its login.
+    pub login: &'a str,
+    /// Its role.
+    pub role: &'a str,
+    /// The invitation that it uses up, if any.
+    pub invitation: Option<&'a Properties>,
+}
+
+type OnSignUp = Box<dyn Fn(&mut Tx<'_>, &NewAccount<'_>) -> Ran + Send + Sync>;
+type OnClose = Box<dyn Fn(&mut Tx<'_>, &str) -> Ran + Send + Sync>;
 type OnSubscribe = Box<dyn Fn(&Ask<'_>, &Def) -> Verdict + Send + Sync>;
+type Restrict = Box<dyn Fn(&Ask<'_>) -> u8 + Send + Sync>;
 type OnWrite = Box<dyn Fn(&mut Tx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync>;
 
 /// The functions of an application that refuse more than its rules do. They never allow more.
@@ -67,6 +84,9 @@ type OnWrite = Box<dyn Fn(&mut Tx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync
 pub struct Hooks {
     subscribe: Option<OnSubscribe>,
     write: BTreeMap<String, OnWrite>,
+    restriction: Option<Restrict>,
+    sign_up: Option<OnSignUp>,
+    close: Option<OnClose>,
 }
 
 impl Hooks {
@@ -91,6 +111,37 @@ impl Hooks {
         self
     }
 
+    /// Lets `hook` restrict callers, in addition to the schedules: the highest level counts (R89). It is asked at each
+    /// request and each turn of a socket, and must be quick. A later call replaces an earlier one.
+    #[must_use]
+    pub fn restriction(mut self, hook: impl Fn(&Ask<'_>) -> u8 + Send + Sync + 'static) -> Self {
+        self.restriction = Some(Box::new(hook));
+        self
+    }
+
+    /// Runs `hook` in the transaction of a sign-up. It may refuse it, and write documents, for example from the properties
+    /// of the invitation. A later call replaces an earlier one.
+    #[must_use]
+    pub fn on_sign_up(
+        mut self,
+        hook: impl Fn(&mut Tx<'_>, &NewAccount<'_>) -> Ran + Send + Sync + 'static,
+    ) -> Self {
+        self.sign_up = Some(Box::new(hook));
+        self
+    }
+
+    /// Runs `hook` in the transaction that closes an account, with its id. It may refuse that, and write documents. A later
+    /// call replaces an earlier one.
+    #[must_use]
+    pub fn on_close(mut self, hook: impl Fn(&mut Tx<'_>, &str) -> Ran + Send + Sync + 'static) -> Self {
+        self.close = Some(Box::new(hook));
+        self
+    }
+
+    pub(in crate::engine) fn restriction_of(&self, ask: &Ask<'_>) -> u8 {
+        self.restriction.as_ref().map_or(0, |hook| hook(ask))
+    }
+
     pub(super) fn decide_reads(&self) -> bool {
         self.subscribe.is_some()
     }
@@ -111,6 +162,27 @@ impl Hooks {
         let Some(hook) = self.write.get(change.class) else { return Ok(()) };
         hook(tx, change).map(drop).map_err(|fault| own_fault("on_write", fault))
     }
+}
+
+impl KeptWrite<'_, '_> {
+    /// Asks the application about a sign-up. Errors: the application's refusal.
+    pub fn signs_up(&mut self, account: &NewAccount<'_>) -> Result<()> {
+        let tx = self.tx();
+        let hook = tx.hooks.sign_up.as_ref();
+        hook.map_or(Ok(None), |hook| hook(tx, account)).map(drop).map_err(refused)
+    }
+
+    /// Asks the application about the end of an account. Errors: the application's refusal.
+    pub fn closes(&mut self, account: &str) -> Result<()> {
+        let tx = self.tx();
+        let hook = tx.hooks.close.as_ref();
+        hook.map_or(Ok(None), |hook| hook(tx, account)).map(drop).map_err(refused)
+    }
+}
+
+/// The answer to a request of an account that the application refuses.
+fn refused(fault: Fault) -> Error {
+    Error::new(Code::parse(&fault.code).unwrap_or(Code::Forbidden), fault.message)
 }
 
 impl Engine {

@@ -10,48 +10,74 @@ use escale::{Code, Error, Result};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::engine::Engine;
-use crate::engine::operation::Properties;
-use crate::provider::{Document, FeedRow, Place, Shown, Snapshot, Transaction};
+use crate::engine::begin::write_as;
+use crate::engine::operation::{Properties, Tx};
+use crate::engine::write::Writing;
+use crate::engine::{Caller, Engine};
+use crate::provider::{Document, FeedRow, Place, Shown, Snapshot};
 use crate::seal::Seal;
 
 /// A write of an org's records. Nothing of it is stored if it fails.
-pub struct KeptWrite<'a> {
-    tx: &'a mut dyn Transaction,
-    seal: &'a Seal,
-    org: &'a str,
-    v: Version,
-    is_dirty: bool,
+pub struct KeptWrite<'w, 't> {
+    tx: &'w mut Tx<'t>,
 }
 
-impl KeptWrite<'_> {
+impl<'w, 't> KeptWrite<'w, 't> {
+    /// The records, as a write in progress reads and writes them.
+    pub(in crate::engine) fn of(tx: &'w mut Tx<'t>) -> Self {
+        KeptWrite { tx }
+    }
+
+    /// The write of documents in the same transaction.
+    pub(in crate::engine) fn writing(&mut self) -> &mut Writing<'t> {
+        &mut self.tx.writing
+    }
+
+    /// The transaction, for functions of the application.
+    pub(in crate::engine) fn tx(&mut self) -> &mut Tx<'t> {
+        self.tx
+    }
+
+    /// The version of the write.
+    pub(in crate::engine) fn now(&self) -> Version {
+        self.tx.writing.now()
+    }
+
     /// The record of that class and key.
     pub fn get(&self, class: &str, pk: &str) -> Result<Option<Properties>> {
-        read(self.tx, self.seal, Place { org: self.org, class, pk })
+        let writing = &self.tx.writing;
+        read(&*writing.tx, writing.seal, Place { org: writing.org, class, pk })
     }
 
     /// Stores a record, and replaces an earlier one.
     pub fn put(&mut self, class: &str, pk: &str, record: &Properties) -> Result<()> {
-        let at = Place { org: self.org, class, pk };
-        let data = self.seal.close(at, self.v, Data::from_map(record)?.as_bytes())?;
+        let writing = &mut self.tx.writing;
+        let (at, v) = (Place { org: writing.org, class, pk }, writing.now);
+        let data = writing.seal.close(at, v, Data::from_map(record)?.as_bytes())?;
         let shown = Shown::default();
-        self.is_dirty = true;
-        self.tx
-            .put_document(at, &Document { v: self.v, deleted: false, max_life: None, ttl: None, shown, data })
+        writing.changed = true;
+        writing.tx.put_document(at, &Document { v, deleted: false, max_life: None, ttl: None, shown, data })
     }
 
     /// Removes a record for good.
     pub fn remove(&mut self, class: &str, pk: &str) -> Result<()> {
-        self.is_dirty = true;
-        self.tx.remove_document(Place { org: self.org, class, pk })
+        let writing = &mut self.tx.writing;
+        writing.changed = true;
+        writing.tx.remove_document(Place { org: writing.org, class, pk })
     }
 
     /// Tells every instance that a record has changed: its row of the feed names no def.
     pub fn announce(&mut self, class: &str, pk: &str) -> Result<()> {
-        self.is_dirty = true;
+        let writing = &mut self.tx.writing;
+        writing.changed = true;
         let links = std::collections::BTreeMap::new();
-        let (org, class, pk) = (self.org.to_owned(), class.to_owned(), pk.to_owned());
-        self.tx.append_feed(&FeedRow { org, class, pk, v: self.v, links })
+        let (org, class, pk) = (writing.org.to_owned(), class.to_owned(), pk.to_owned());
+        writing.tx.append_feed(&FeedRow { org, class, pk, v: writing.now, links })
+    }
+
+    /// The schedules of the org have changed: this instance reads them again after the commit.
+    pub(in crate::engine) fn has_restricted(&mut self) {
+        self.tx.writing.restricts = true;
     }
 }
 
@@ -60,23 +86,16 @@ pub fn read_kept(engine: &Engine, org: &str, class: &str, pk: &str) -> Result<Op
     read(engine.provider.read()?.as_ref(), &engine.seal, Place { org, class, pk })
 }
 
-/// Writes records of an org in one transaction, and commits it if `write` has changed any. Errors: those of `write`,
-/// after which nothing is stored; `contention`.
+/// Writes records of an org in one transaction, and commits it if `write` has changed any. It may run again from its start.
+/// Errors: those of `write`, after which nothing is stored; `contention`.
 pub fn write_kept<T>(
     engine: &Engine,
     org: &str,
-    write: impl FnOnce(&mut KeptWrite<'_>) -> Result<T>,
+    mut write: impl FnMut(&mut KeptWrite<'_, '_>) -> Result<T>,
 ) -> Result<T> {
-    let mut begun = engine.hold(org, engine.settings.write_wait)?;
-    let v = engine.stamp((&begun.head, begun.time), 0)?;
-    let mut kept = KeptWrite { tx: begun.tx.as_mut(), seal: &engine.seal, org, v, is_dirty: false };
-    let done = write(&mut kept)?;
-    if kept.is_dirty {
-        begun.head.highest = begun.head.highest.max(v);
-        engine.commit(begun)?;
-        engine.after_commit();
-    }
-    Ok(done)
+    let caller = Caller { may_write: true, ..Caller::default() };
+    let written = write_as(engine, (org, &caller), |tx| write(&mut KeptWrite::of(tx)));
+    written.map(|written| written.value)
 }
 
 /// A secret of the site for one purpose. All instances have the same.

@@ -3,20 +3,24 @@
 //!
 //! A schema without rights costs nothing here: each question begins with a look into a map that is empty.
 
+mod accounts;
 mod hooks;
 mod kept;
 mod quotas;
 mod read;
+pub(super) mod restrictions;
 mod write;
 
-pub use hooks::{Ask, DocumentChange, Hooks, Verdict};
+pub use accounts::{ACCOUNT_IDS, ACCOUNTS, ROLES, put_account};
+pub(super) use accounts::{account_of, is_login};
+pub use hooks::{Ask, DocumentChange, Hooks, NewAccount, Verdict};
 pub use kept::{KeptWrite, read_kept, site_secret, write_kept};
 pub use quotas::Counter;
 pub(super) use quotas::{
-    COUNTERS, Counted, Counters, differ, put_counter, read_counter, set, stored_counter,
+    COUNTERS, Counted, Counters, differ, get, put_counter, read_counter, set, stored_counter,
 };
-pub use read::Access;
 pub(super) use read::Reads;
+pub use read::{Access, Readable};
 
 use escale::model::Value;
 

@@ -13,6 +13,7 @@ use escale::model::{Value, Version, sha_s};
 use escale::{Code, Error, Result};
 
 use crate::engine::operation::{Properties, Ran, Tx, working};
+use crate::engine::rights::restrictions::NO_READS;
 use crate::engine::write::Writing;
 use crate::provider::{Document, Edit, Place, Shown, Snapshot};
 use crate::rights::{Quota, Rights};
@@ -249,21 +250,41 @@ impl Tx<'_> {
     }
 }
 
+/// The built-in operation `quota.get { of? }`: a counter and its limits, for those who may read all that it counts of a class,
+/// and for administrators. Everybody may read the org's. Others get no value: a refusal would be parked in the session.
+pub(in crate::engine) fn get(tx: &mut Tx<'_>, args: &Value) -> Ran {
+    let of = name_of(args, &["of"]).map_err(working)?;
+    let is_open = of == OF_ORG || tx.caller.is_admin || tx.may_read_counted(of).map_err(working)?;
+    if tx.level >= NO_READS || !is_open {
+        return Ok(None);
+    }
+    let mut map = tx.quota(of)?.to_map(of);
+    map.remove("of");
+    Ok(Some(Value::Map(map)))
+}
+
+/// The name of a counter in arguments of these names.
+fn name_of<'a>(args: &'a Value, names: &[&str]) -> Result<&'a str> {
+    let bad = |what: &str| Error::new(Code::BadValue, what);
+    let map = args.as_map().ok_or_else(|| bad("the arguments must be a map"))?;
+    if let Some(name) = map.keys().find(|name| !names.contains(&name.as_str())) {
+        return Err(bad(&format!("there is no argument {name}")));
+    }
+    match map.get("of") {
+        None | Some(Value::Null) => Ok(OF_ORG),
+        Some(Value::String(of)) if !of.is_empty() => Ok(of),
+        Some(_) => Err(bad("`of` is the value that documents are counted by")),
+    }
+}
+
 /// The built-in operation `quota.set { of?, documents?, bytes? }`, for administrators.
 pub(in crate::engine) fn set(tx: &mut Tx<'_>, args: &Value) -> Ran {
     let bad = |what: &str| working(Error::new(Code::BadValue, what));
     if !tx.caller.is_admin {
         return Err(working(Error::new(Code::Forbidden, "only an administrator of the org sets quotas")));
     }
+    let of = name_of(args, &["of", "documents", "bytes"]).map_err(working)?;
     let map = args.as_map().ok_or_else(|| bad("the arguments must be a map"))?;
-    if let Some(name) = map.keys().find(|name| !matches!(name.as_str(), "of" | "documents" | "bytes")) {
-        return Err(bad(&format!("quota.set has no argument {name}")));
-    }
-    let of = match map.get("of") {
-        None | Some(Value::Null) => OF_ORG,
-        Some(Value::String(of)) if !of.is_empty() => of,
-        Some(_) => return Err(bad("`of` is the value that documents are counted by")),
-    };
     let before = tx.quota(of)?;
     let limit = |name: &str, before: Option<u64>| match map.get(name) {
         None => Ok(before),

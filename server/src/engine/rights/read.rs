@@ -11,6 +11,7 @@ use escale::{Code, Error, Result};
 use super::hooks::{Ask, Verdict};
 use super::{asker, is_over};
 use crate::engine::operation::Properties;
+use crate::engine::rights::restrictions::{NO_READS, blocked, level_of};
 use crate::engine::trees::{floor_above, tree_of};
 use crate::engine::{Caller, Engine};
 use crate::provider::{ChangeState, Place, Snapshot};
@@ -28,6 +29,19 @@ pub(in crate::engine) struct Reads<'a> {
     /// By class: the `shaS` of the group, and the membership. Read when the first rule asks.
     held: HashMap<Name, Vec<(String, Properties)>>,
     now: Version,
+    /// The level at which the caller is restricted (R89).
+    level: u8,
+}
+
+/// Whether a caller may subscribe to a def.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readable {
+    /// It may.
+    Yes,
+    /// The rules do not let it (R86).
+    Withdrawn,
+    /// It is restricted for now (R89).
+    Blocked,
 }
 
 /// Questions about who may read, for replies, pushes and sockets.
@@ -43,6 +57,11 @@ impl<'e> Access<'e> {
     /// Whether a read may be refused at all.
     pub fn is_decided(self) -> bool {
         !self.0.rights.are_empty() || self.0.hooks.decide_reads()
+    }
+
+    /// Whether a read of this caller may be refused.
+    pub fn is_decided_for_caller(self, org: &str, caller: &Caller) -> bool {
+        self.is_decided() || level_of(self.0, org, caller) >= NO_READS
     }
 
     /// Whether a read of a class may be refused.
@@ -62,16 +81,19 @@ impl<'e> Access<'e> {
 
     /// Whether the caller may subscribe to each of these defs, as of one snapshot, with the version that its org has
     /// there. Errors: those of the database.
-    pub fn readable(self, org: &str, caller: &Caller, defs: &[Def]) -> Result<(Vec<bool>, Version)> {
+    pub fn readable(self, org: &str, caller: &Caller, defs: &[Def]) -> Result<(Vec<Readable>, Version)> {
         let snapshot = self.0.provider.read()?;
         let highest = snapshot.head(org)?.map_or(0, |head| head.highest);
         let mut reads = Reads::of(self.0, snapshot.as_ref(), (org, caller), self.0.clock.now_ms());
         let decided = defs.iter().map(|def| match reads.check(def) {
-            Ok(()) => Ok(true),
-            Err(error) if error.code() == Code::Withdrawn => Ok(false),
-            // The document cannot be read. The pull says so.
-            Err(error) if error.code() == Code::StorageFailed || error.code() == Code::BadValue => Ok(true),
-            Err(error) => Err(error),
+            Ok(()) => Ok(Readable::Yes),
+            Err(error) => match error.code() {
+                Code::Withdrawn => Ok(Readable::Withdrawn),
+                Code::Blocked => Ok(Readable::Blocked),
+                // The document cannot be read. The pull says so.
+                Code::StorageFailed | Code::BadValue => Ok(Readable::Yes),
+                _ => Err(error),
+            },
         });
         Ok((decided.collect::<Result<_>>()?, highest))
     }
@@ -85,13 +107,17 @@ impl<'a> Reads<'a> {
         (org, caller): (&'a str, &'a Caller),
         now: Version,
     ) -> Self {
-        Reads { engine, snapshot, org, caller, held: HashMap::new(), now }
+        let level = level_of(engine, org, caller);
+        Reads { engine, snapshot, org, caller, held: HashMap::new(), now, level }
     }
 
-    /// Refuses a def that the caller may not read. Errors: `withdrawn`, and those of the database.
+    /// Refuses a def that the caller may not read. Errors: `blocked`, `withdrawn`, and those of the database.
     pub(in crate::engine) fn check(&mut self, def: &Def) -> Result<()> {
         let withdrawn = |what: String| Err(Error::new(Code::Withdrawn, what));
         let class = self.engine.schema.class(def.class().as_str())?;
+        if self.level >= NO_READS && !self.engine.rights.is_exempt(class.name().as_str(), self.level) {
+            return Err(blocked(self.level));
+        }
         if !self.is_allowed(class, def)? {
             return withdrawn(format!(
                 "the rules of class {} do not let this account read that",

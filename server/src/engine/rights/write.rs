@@ -5,7 +5,7 @@
 use escale::codec::Fault;
 use escale::limits::VERSION_MAX;
 use escale::model::schema::Class;
-use escale::model::{Def, Version};
+use escale::model::{Def, Value, Version};
 use escale::{Code, Error, Result};
 
 use super::read::MEMBERSHIPS_MAX;
@@ -106,6 +106,20 @@ impl Tx<'_> {
     /// Whether the caller may read a document in that state, as `Class@pk`.
     pub(in crate::engine) fn may_read(&mut self, class: &Class, document: &Properties) -> Result<bool> {
         holds((self.rights, self.caller), &mut self.writing, (class, Right::Read), document)
+    }
+
+    /// Whether the caller may read all documents of a class that count in that counter.
+    pub(in crate::engine) fn may_read_counted(&mut self, of: &str) -> Result<bool> {
+        let (rights, caller) = (self.rights, self.caller);
+        for (class, quota) in rights.quotas() {
+            let Some(rule) = rights.closed(class, Right::Read) else { return Ok(true) };
+            let known = Properties::from([(quota.by.to_string(), Value::from(of))]);
+            let mut members = Members { writing: &mut self.writing, account: &caller.account };
+            if rule.holds(asker(caller), Subject::Shared(&known), &mut members)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the rules give the caller a right. Registered operations are trusted: no rule binds them, and they may ask

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use escale::{Code, Error, Result};
 use tokio::runtime::Handle;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, NoTls, Row, Socket, Statement};
 
+use super::address::{Address, cure_of};
 use super::failed::{cause, failed};
 use super::wait::{Encoded, Pending, wait};
 
@@ -59,24 +62,25 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Connects, and checks the server. Errors: `unavailable`; `bad_option` for a server that cannot be used.
-    pub(super) fn open(config: &Config, runtime: &Handle) -> Result<Self> {
-        let options = config.get_options().unwrap_or_default();
+    pub(super) fn open(address: &Address, runtime: &Handle) -> Result<Self> {
+        let options = address.config.get_options().unwrap_or_default();
         let settings = SETTINGS.iter().filter(|(name, _)| !options.contains(name));
         let settings: Vec<_> = settings.map(|(name, value)| format!("SET {name} = '{value}';")).collect();
-        let mut config = config.clone();
+        let Address { mut config, tls } = address.clone();
         config
             .connect_timeout(CONNECT_MAX)
             .keepalives_idle(SILENCE_MAX)
             .tcp_user_timeout(SILENCE_MAX)
             .application_name("escale-server");
         let connecting = runtime.spawn(async move {
-            let (client, connection) = config.connect(NoTls).await?;
-            tokio::spawn(async move {
-                if let Err(error) = connection.await {
-                    tracing::warn!(error = cause(&error), "a connection to the database was lost");
+            let Some(tls) = tls else { return connect(&config, NoTls).await };
+            match connect(&config, tls).await {
+                // A preference is no condition.
+                Err(error) if config.get_ssl_mode() == SslMode::Prefer && cure_of(&error).is_some() => {
+                    connect(config.ssl_mode(SslMode::Disable), NoTls).await
                 }
-            });
-            Ok(client)
+                connected => connected,
+            }
         });
         let client = match wait(connecting) {
             Ok(Ok(client)) => client,
@@ -201,14 +205,34 @@ impl Connection {
     }
 }
 
+/// Connects, and lets the connection work on the runtime of the caller.
+async fn connect<T>(config: &Config, tls: T) -> Answer<Client>
+where
+    T: MakeTlsConnect<Socket>,
+    T::Stream: Send + 'static,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    let (client, connection) = config.connect(tls).await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::warn!(error = cause(&error), "a connection to the database was lost");
+        }
+    });
+    Ok(client)
+}
+
 /// The error of a connection that was not made. A refusal of the server can be corrected by its operator only.
 fn not_connected(error: &tokio_postgres::Error) -> Error {
     let why = cause(error);
     let state = error.code().map(|state| state.code().to_owned()).unwrap_or_default();
     let cure = match state.as_str() {
+        // The server's own words say whether it wants TLS.
+        "28000" if why.contains("no encryption") => "let it have TLS: sslmode=verify-full and sslrootcert",
         "28P01" | "28000" => "correct the role and its password in the address, or in PGUSER and PGPASSWORD",
         "3D000" => "make it with `createdb`, or correct the name in the address",
         "53300" => "raise its `max_connections`: each instance of the server takes up to 20",
+        _ if cure_of(error).is_some() => cure_of(error).unwrap_or_default(),
         _ => "check that it runs, and the host and port of the address",
     };
     Error::new(Code::Unavailable, format!("cannot connect to the database: {why}; {cure}"))

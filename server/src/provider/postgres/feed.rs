@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use escale::{Code, Result};
 use futures_util::StreamExt;
 use tokio::runtime::Handle;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Config, Row};
 
+use super::Address;
 use super::connect::Connection;
 use super::failed::{damaged, failed};
 use super::heads::{signed, unsigned};
@@ -27,15 +28,15 @@ const REMOVE_EVERY: Duration = Duration::from_secs(60);
 
 /// The connection that looks at the feed.
 pub(super) struct Follower {
-    config: Config,
+    address: Address,
     runtime: Handle,
     connection: Option<Connection>,
     removed: Instant,
 }
 
 impl Follower {
-    pub(super) fn new(config: Config, runtime: Handle) -> Self {
-        Follower { config, runtime, connection: None, removed: Instant::now() }
+    pub(super) fn new(address: Address, runtime: Handle) -> Self {
+        Follower { address, runtime, connection: None, removed: Instant::now() }
     }
 
     /// See [`crate::provider::Provider::changed`].
@@ -47,7 +48,7 @@ impl Follower {
         self.connection.take_if(|connection| connection.is_closed());
         let connection = match &self.connection {
             Some(connection) => connection,
-            None => self.connection.insert(Connection::open(&self.config, &self.runtime)?),
+            None => self.connection.insert(Connection::open(&self.address, &self.runtime)?),
         };
         let at = Instant::now();
         if at.duration_since(self.removed) > REMOVE_EVERY {

@@ -44,13 +44,12 @@ impl PostgresProvider {
             .enable_all()
             .build()
             .map_err(|e| Error::new(Code::Internal, e.to_string()))?;
-        let pool =
-            |connections_max| Pool::new(address.config.clone(), runtime.handle().clone(), connections_max);
+        let pool = |connections_max| Pool::new(address.clone(), runtime.handle().clone(), connections_max);
         make_tables(address, runtime.handle(), first)?;
         Ok(PostgresProvider {
             writers: pool(WRITERS_MAX),
             readers: pool(READERS_MAX),
-            follower: Mutex::new(Follower::new(address.config.clone(), runtime.handle().clone())),
+            follower: Mutex::new(Follower::new(address.clone(), runtime.handle().clone())),
             turns: Turns::default(),
             runtime: Some(runtime),
         })
@@ -63,7 +62,7 @@ fn make_tables(address: &Address, runtime: &Handle, first: Option<&Site>) -> Res
         Code::Unavailable => Error::new(Code::BadOption, error.detail()),
         _ => error,
     };
-    let connection = Connection::open(&address.config, runtime).map_err(bad)?;
+    let connection = Connection::open(address, runtime).map_err(bad)?;
     if format_of(&connection)? == TABLES.len() {
         return Ok(());
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use escale::{Code, Error, Result};
 use tokio::runtime::Handle;
-use tokio_postgres::Config;
 
+use super::Address;
 use super::connect::Connection;
 
 /// Connections of one purpose.
 pub(super) struct Pool {
-    config: Config,
+    address: Address,
     runtime: Handle,
     connections_max: usize,
     room: Mutex<Room>,
@@ -31,9 +31,9 @@ pub(super) struct Pooled<'p> {
 }
 
 impl Pool {
-    pub(super) fn new(config: Config, runtime: Handle, connections_max: usize) -> Self {
+    pub(super) fn new(address: Address, runtime: Handle, connections_max: usize) -> Self {
         let room = Mutex::new(Room { idle: Vec::new(), free: connections_max });
-        Pool { config, runtime, connections_max, room, given_back: Condvar::new() }
+        Pool { address, runtime, connections_max, room, given_back: Condvar::new() }
     }
 
     pub(super) fn in_use(&self) -> usize {
@@ -58,7 +58,7 @@ impl Pool {
                 begun => return begun.map(|begun| (pooled, begun)),
             }
         }
-        pooled.connection = Some(Connection::open(&self.config, &self.runtime)?);
+        pooled.connection = Some(Connection::open(&self.address, &self.runtime)?);
         let begun = pooled.begin(&begin)?;
         Ok((pooled, begun))
     }

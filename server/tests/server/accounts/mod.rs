@@ -1,5 +1,6 @@
 //! Accounts (R72 to R77): the formulas, each request, random histories against a model, and sockets.
 
+mod administered;
 mod formulas;
 mod histories;
 mod refusals;

@@ -354,7 +354,12 @@ impl World {
             subs: subs.clone(),
             ..SyncRequest::of(session.clone())
         };
-        let caller = Caller { account: account.to_owned(), may_write: asking.may_write, is_admin: false };
+        let caller = Caller {
+            account: account.to_owned(),
+            may_write: asking.may_write,
+            is_admin: false,
+            ..Caller::default()
+        };
         let reply = self.engine.as_ref().unwrap().sync(org, &caller, &request).unwrap();
         self.judge(&asking, &ops, subs, &reply);
     }

@@ -51,7 +51,7 @@ fn open_on(
 }
 
 fn of(account: &str) -> Caller {
-    Caller { account: account.into(), may_write: true, is_admin: false }
+    Caller { account: account.into(), may_write: true, is_admin: false, ..Caller::default() }
 }
 
 fn plain(bytes: &[u8]) -> Object {

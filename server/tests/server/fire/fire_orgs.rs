@@ -263,7 +263,12 @@ fn no_answer_of_the_engine_bears_anything_of_another_org() {
     for _ in 0..requests {
         let org = chance.pick(&ORGS);
         let account = chance.pick(&["", "ann", "bob"]);
-        let caller = Caller { account: account.into(), may_write: !chance.is(20), is_admin: false };
+        let caller = Caller {
+            account: account.into(),
+            may_write: !chance.is(20),
+            is_admin: false,
+            ..Caller::default()
+        };
         let request = town.request(&mut chance, org, account);
         town.clock.advance(chance.below(3));
         if chance.is(1) {

@@ -12,6 +12,8 @@ pub mod journal;
 mod kills;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "postgres")]
+mod postgres_tls;
 mod provider;
 mod site_key;
 mod sweep;

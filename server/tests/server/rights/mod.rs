@@ -1,9 +1,11 @@
-//! Access rights: R86 and R88 decided by the server, next to an oracle that knows the rules in another form.
+//! Access rights: R86, R88 and R89 decided by the server, next to an oracle that knows the rules in another form.
 
 mod decided;
 mod guide;
 mod hooks;
 mod oracle;
 mod quotas;
+mod restricted;
+mod restricted_sockets;
 mod sockets;
 mod support;

@@ -5,9 +5,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::model::Value;
+#[cfg(feature = "postgres")]
+use escale::model::schema::Schema;
+use escale_server::engine::Engine;
+#[cfg(feature = "postgres")]
+use escale_server::{clock::ManualClock, engine::Opening, seal::Seal, settings::Settings};
 
 use super::support::*;
+#[cfg(feature = "postgres")]
+use crate::support::base::Base;
 use crate::support::chance::Chance;
+#[cfg(feature = "postgres")]
+use crate::support::world::NOON;
 
 const ORGS: [&str; 3] = ["o", "p", "q"];
 
@@ -277,18 +286,28 @@ impl Model {
 /// Makes so many random requests. Returns the first difference.
 fn play(schema: &str, chance: &mut Chance, requests: usize) -> Result<[usize; 4], String> {
     let (engine, clock) = engine_of(schema);
+    play_on(&engine, &|ms| clock.advance(ms), chance, requests)
+}
+
+/// The same on that engine. `wait` lets so many milliseconds pass.
+fn play_on(
+    engine: &Engine,
+    wait: &dyn Fn(u64),
+    chance: &mut Chance,
+    requests: usize,
+) -> Result<[usize; 4], String> {
     let mut clients: BTreeMap<(&str, &str), Client> = BTreeMap::new();
     let mut model = Model { docs: BTreeMap::new(), areas: BTreeMap::new() };
     for org in ORGS {
         model.docs.insert(org, Docs::new());
         model.areas.insert(org, BTreeSet::new());
-        clients.extend(ACCOUNTS.map(|account| ((org, account), Client::new(&engine, org, account))));
+        clients.extend(ACCOUNTS.map(|account| ((org, account), Client::new(engine, org, account))));
     }
     // Allowed and refused reads, then writes.
     let mut counts = [0; 4];
     for n in 0..requests {
         let (org, who, class) = (chance.pick(&ORGS), chance.pick(&ACCOUNTS), chance.pick(&CLASSES));
-        clock.advance(chance.below(3));
+        wait(chance.below(3));
         let client = clients.get_mut(&(org, who)).unwrap();
         if chance.is(50) {
             let (asked, def) = some_def(chance, class, who);
@@ -339,6 +358,24 @@ fn r86_random_requests_get_the_answers_of_the_oracle() {
     }
     eprintln!("reads allowed and refused, writes allowed and refused: {sums:?}");
     assert!(sums.iter().all(|count| *count * 20 > requests), "each kind of answer is tried: {sums:?}");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn r86_random_requests_on_postgres() {
+    let base = Base::postgres(crate::support::postgres::server(), Some(NOON));
+    let clock = ManualClock::at(NOON);
+    let schema = Schema::from_json(RIGHTS).unwrap();
+    let seal = Seal::with_key(&[7; 32]);
+    let engine =
+        base.open(Opening { schema, settings: Settings::default(), seal, clock: clock.clone() }).unwrap();
+    let wait = |ms| {
+        clock.advance(ms);
+        base.set_clock(engine.clock_ms());
+    };
+    let counts = play_on(&engine, &wait, &mut Chance::new(), 600);
+    let counts = counts.unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(counts.iter().all(|count| *count > 10), "each kind of answer is tried: {counts:?}");
 }
 
 /// Mistakes in the rules that the server is given. The oracle must notice each.

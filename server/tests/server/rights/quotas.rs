@@ -97,6 +97,44 @@ fn opening(schema: &str, clock: &Arc<ManualClock>, seal: Seal) -> Opening {
     Opening { schema, settings, seal, clock: clock.clone() }
 }
 
+#[test]
+fn r88_a_counter_is_told_to_those_who_may_read_what_it_counts() {
+    let schema = RIGHTS.replacen(
+        r#""Note": { "key": ["group", "id"],"#,
+        r#""Note": { "key": ["group", "id"], "quota": { "by": "group" },"#,
+        1,
+    );
+    let (engine, _) = engine_of(&schema);
+    members(&engine, "o");
+    let mut lea = Client::new(&engine, "o", "lea");
+    assert_eq!(lea.put("Note", doc(&[("group", "g"), ("id", "1"), ("owner", "lea")])), "ok");
+    let limits = Value::from([("of", "g".into()), ("documents", Value::from(5))]);
+    assert_eq!(Client::new(&engine, "o", "root").code("quota.set", limits), "ok");
+    let ask = |account: &str, args: Value| {
+        let result = Client::new(&engine, "o", account).run("quota.get", args);
+        result.ok.expect("it is never refused").value.map(|value| {
+            let map = value.as_map().unwrap().clone();
+            let number = |name: &str| map.get(name).and_then(Value::as_u64);
+            assert!(number("bytes") > Some(0));
+            (number("documents").unwrap(), number("documentsMax"), number("bytesMax"))
+        })
+    };
+    let of_g = || Value::from([("of", Value::from("g"))]);
+    for account in ["root", "lea", "ada"] {
+        assert_eq!(ask(account, of_g()), Some((1, Some(5), None)), "{account}");
+    }
+    // No member; and one whose token may not write, and may read as any account.
+    assert_eq!((ask("out", of_g()), ask("mute", of_g())), (None, None));
+    for account in ["out", "mute"] {
+        assert_eq!(ask(account, Value::Map(Map::new())), Some((1, None, None)), "the org's is everybody's");
+    }
+    for wrong in
+        [Value::Null, Value::from([("of", Value::from(""))]), Value::from([("off", Value::from("g"))])]
+    {
+        assert_eq!(lea.code("quota.get", wrong), "bad_value");
+    }
+}
+
 /// Random writes of all kinds, with ends of lives, purges, limits and changes of the schema in between.
 #[test]
 fn r88_counters_equal_a_recount_after_every_history() {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use escale::codec::{Fault, Op, OpResult, Part, SyncRequest};
+use escale::codec::{Fault, Op, OpResult, Part, SyncReply, SyncRequest};
 use escale::model::schema::Schema;
 use escale::model::{Def, Pk, Value, sha_s};
 use escale_server::clock::ManualClock;
-use escale_server::engine::{Caller, Engine, Opening, first_site};
+use escale_server::engine::{Caller, Engine, Opening, Restrictions, first_site};
 use escale_server::mark::Mark;
 use escale_server::provider::{MemoryDatabase, MemoryProvider};
 use escale_server::seal::Seal;
@@ -64,7 +64,12 @@ pub fn engine_of(schema: &str) -> (Engine, Arc<ManualClock>) {
 }
 
 pub fn of(account: &str) -> Caller {
-    Caller { account: account.to_owned(), may_write: account != "mute", is_admin: account == "root" }
+    Caller {
+        account: account.to_owned(),
+        may_write: account != "mute",
+        is_admin: account == "root",
+        ..Caller::default()
+    }
 }
 
 /// A document from its text properties.
@@ -99,9 +104,16 @@ impl<'e> Client<'e> {
         let id = format!("{session}-{}", self.seq);
         let op = Op { id, seq: self.seq, name: name.into(), args, at: 0, after: None };
         let request = SyncRequest { ops: vec![op], ..SyncRequest::of(session) };
-        let mut reply = self.engine.sync(self.org, &self.caller, &request).unwrap();
-        reply.check().unwrap();
+        let mut reply = self.sync(&request).unwrap();
         reply.results.remove(0)
+    }
+
+    /// Sends a request, restricted as a transport finds the caller.
+    pub fn sync(&self, request: &SyncRequest) -> escale::Result<SyncReply> {
+        let caller = Restrictions::of(self.engine).restricted(self.org, self.caller.clone())?;
+        let reply = self.engine.sync(self.org, &caller, request)?;
+        reply.check()?;
+        Ok(reply)
     }
 
     /// The code of the refusal of an operation, or `ok`.
@@ -132,8 +144,7 @@ impl<'e> Client<'e> {
     pub fn part(&self, def: &str) -> Part {
         let subs = vec![sub(&def.parse::<Def>().unwrap(), 0)];
         let request = SyncRequest { subs, ..SyncRequest::of(&self.session) };
-        let mut reply = self.engine.sync(self.org, &self.caller, &request).unwrap();
-        reply.check().unwrap();
+        let mut reply = self.sync(&request).unwrap();
         reply.parts.remove(0)
     }
 

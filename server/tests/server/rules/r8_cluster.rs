@@ -311,7 +311,7 @@ fn r8_an_operation_at_the_slowest_clock_is_missed_too() {
         let (id, name) = (seq.to_string(), name.to_owned());
         let op = Op { id, seq, name, args, at: NOON, after: None };
         let request = SyncRequest { ops: vec![op], ..SyncRequest::of("s") };
-        let caller = Caller { account: "x".into(), may_write: true, is_admin: false };
+        let caller = Caller { account: "x".into(), may_write: true, is_admin: false, ..Caller::default() };
         engine.sync("o", &caller, &request).unwrap().results[0].clone()
     };
     let put = |id: &str| Value::from([("class", "Note".into()), ("data", Value::Map(note(id, "one")))]);

@@ -127,7 +127,7 @@ fn send_of(engine: &Engine, (org, account): (&str, &str), session: &str, ops: Ve
     let bytes = encode(Format::Msgpack, &request).unwrap();
     let request: SyncRequest = decode(Format::Msgpack, &bytes, usize::MAX).unwrap();
     request.check().unwrap();
-    let caller = Caller { account: account.into(), may_write: true, is_admin: false };
+    let caller = Caller { account: account.into(), may_write: true, is_admin: false, ..Caller::default() };
     let reply = engine.sync(org, &caller, &request).unwrap();
     reply.check().unwrap();
     decode(Format::Json, &encode(Format::Json, &reply).unwrap(), usize::MAX).unwrap()

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use escale::crypto::{Random, SeededRandom};
+use escale::limits::BACKOFF_MS;
 use escale::model::Def;
 use escale::sync::Backoff;
 use escale_testkit::seeds;
@@ -209,10 +210,10 @@ async fn session(site: Rc<Site>, number: usize) {
     let caller = format!("account-{number}");
     let (mut pulls, mut sockets) = (Backoff::default(), Backoff::default());
     let mut socket: Option<Socket> = None;
-    let (mut known, mut is_confirmed) = (0, false);
+    let (mut known, mut is_confirmed, mut is_failing) = (0, false, false);
     // Sessions do not begin in the same moment.
     let began = Instant::now() + ms(random.below(30_000).unwrap());
-    let (mut connects_at, mut pulls_at) = (began, Some(began));
+    let (mut connects_at, mut pulls_at, mut ahead_at) = (began, Some(began), began);
     loop {
         site.known.borrow_mut()[number] = is_confirmed.then_some(known);
         let turn = async {
@@ -247,8 +248,16 @@ async fn session(site: Rc<Site>, number: usize) {
                 }
             },
             () = pull_is_due => match site.pull(&caller, &mut random).await {
-                Ok(found) => (known, pulls_at, pulls) = (found, None, Backoff::default()),
+                Ok(found) => {
+                    (known, pulls_at, pulls) = (found, None, Backoff::default());
+                    // The server is back, and its sockets are tried at once: not more often than the longest delay.
+                    if std::mem::take(&mut is_failing) && socket.is_none() && Instant::now() >= ahead_at {
+                        ahead_at = Instant::now() + ms(BACKOFF_MS.1);
+                        connects_at = Instant::now();
+                    }
+                }
                 Err(Failed(asked)) => {
+                    is_failing = true;
                     let delay = ms(pulls.next_ms(&mut random).unwrap());
                     pulls_at = Some(Instant::now() + delay.max(asked));
                 }

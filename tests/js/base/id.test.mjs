@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { newId } from "../../js/dist/base/id.js";
-import { defineSchema } from "../../js/dist/schema/schema.js";
-import { openFake } from "./fake-core.mjs";
+import { newId } from "../../../js/dist/base/id.js";
+import { defineSchema } from "../../../js/dist/schema/schema.js";
+import { openFake } from "../fake-core.mjs";
 
 /** Runs with the clock at a time. */
 function at(ms, run) {

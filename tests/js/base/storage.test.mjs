@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 
-import { defineSchema } from "../../js/dist/schema/schema.js";
-import { openFake } from "./fake-core.mjs";
+import { defineSchema } from "../../../js/dist/schema/schema.js";
+import { openFake } from "../fake-core.mjs";
 
 const schema = defineSchema({ Package: { key: ["name"] } });
 const navigator = Object.getOwnPropertyDescriptor(globalThis, "navigator");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::harness::{Bench, accepted, config, def, epoch, reply, whole};
+use crate::harness::{Bench, accepted, config, def, epoch, reply, whole};
 use escale::codec::{Fault, Op, OpResult, SyncReply};
 use escale::crypto::{Random, SeededRandom};
 use escale::journal::make_id;

@@ -1,39 +1,34 @@
 //! The address of a database: `postgres://ROLE@HOST:PORT/NAME`, as PostgreSQL's own programs take it.
 
+mod tls;
+
 use std::fmt;
 
 use escale::{Code, Error, Result};
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+pub(super) use tls::cure_of;
+use tls::{Asked, Mode};
 
 /// The address of a PostgreSQL database. It may name several hosts. It prints no password.
 #[derive(Clone)]
 pub struct Address {
     pub(super) config: Config,
+    /// Begins TLS on each connection; none if there is none.
+    pub(super) tls: Option<MakeRustlsConnect>,
 }
 
 impl Address {
-    /// Reads an address. `variable` reads the environment: `PGUSER` and `PGPASSWORD` count if the address has
-    /// no role or password. A password belongs there, because other users of the machine can read the arguments
+    /// Reads an address. `variable` reads the environment: `PGUSER`, `PGPASSWORD`, `PGSSLMODE` and `PGSSLROOTCERT`
+    /// count if the address does not say them. A password belongs there, because other users of the machine can read the arguments
     /// of a command. Errors: `bad_option`.
     pub fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let bad = |detail: &str| Error::new(Code::BadOption, format!("the database's address: {detail}"));
-        let no_tls = || {
-            bad(
-                "sslmode: this server has no TLS to the database; use a socket, a private network or a tunnel",
-            )
-        };
-        // The client has no encryption. Without this check it would ask for some, and be satisfied without. It does not
-        // know the two stricter modes.
-        if ["sslmode=verify-ca", "sslmode=verify-full"].iter().any(|mode| text.contains(mode)) {
-            return Err(no_tls());
-        }
+        let (asked, text) = Asked::take(text, &variable)?;
         let mut config: Config =
             text.parse().map_err(|_| bad("it cannot be read; write it as postgres://ROLE@HOST:PORT/NAME"))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(no_tls());
-        }
-        config.ssl_mode(SslMode::Disable);
         if let Some(user) = variable("PGUSER").filter(|_| config.get_user().is_none()) {
             config.user(user);
         }
@@ -48,7 +43,17 @@ impl Address {
         if config.get_dbname().is_none() {
             return Err(bad("it names no database; write it as postgres://ROLE@HOST:PORT/NAME"));
         }
-        Ok(Address { config })
+        // Nobody listens to a socket of this machine, and PostgreSQL has no TLS there.
+        let is_local = config.get_hostaddrs().is_empty()
+            && config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)));
+        let tls = if is_local { None } else { asked.connector()? };
+        config.ssl_mode(match asked.mode {
+            _ if tls.is_none() => SslMode::Disable,
+            Mode::Disable => SslMode::Disable,
+            Mode::Prefer => SslMode::Prefer,
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        });
+        Ok(Address { config, tls })
     }
 }
 
@@ -83,13 +88,26 @@ mod tests {
     }
 
     #[test]
+    fn tls_is_for_the_network() {
+        let mode = |text: &str| {
+            let address = parse(text).expect(text);
+            assert_eq!(address.tls.is_some(), address.config.get_ssl_mode() != SslMode::Disable);
+            address.config.get_ssl_mode()
+        };
+        assert_eq!(mode("postgres://h/d"), SslMode::Prefer);
+        assert_eq!(mode("postgres://h/d?sslmode=disable"), SslMode::Disable);
+        assert_eq!(mode("postgres://a,b/d?sslmode=require"), SslMode::Require);
+        assert_eq!(mode("postgres:///d?host=/run&sslmode=require"), SslMode::Disable);
+        assert_eq!(mode("postgres:///d?host=/run&hostaddr=127.0.0.1&sslmode=require"), SslMode::Require);
+    }
+
+    #[test]
     fn an_address_that_cannot_work_is_refused_with_its_reason() {
         for (text, word) in [
             ("postgres://h:port/d", "cannot be read"),
             ("postgres:///d", "no host"),
             ("postgres://h", "no database"),
-            ("postgres://h/d?sslmode=require", "TLS"),
-            ("postgres://h/d?sslmode=verify-full", "TLS"),
+            ("postgres://h/d?sslmode=verify-full", "sslrootcert"),
         ] {
             let error = parse(text).expect_err(text);
             assert_eq!(error.code(), Code::BadOption);

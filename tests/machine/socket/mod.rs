@@ -1,9 +1,10 @@
 //! The socket: registrations, hints, pushed parts, silence, and the reasons that close it.
 
+mod back;
+
 use escale::Code;
 use escale::codec::{Fault, Part, ServerFrame, ServerParts};
-use escale::limits::{BACKOFF_MS, PULL_EVERY_MS, SOCKET_SILENCE_MS, SPREAD_MAX_MS, SUBS_MAX, pull_every_ms};
-use escale::model::Def;
+use escale::limits::{BACKOFF_MS, PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX, pull_every_ms};
 use escale::sync::{Config, Effect, Event, Mode, Phase, Updates};
 
 use crate::harness::{Bench, config, def, epoch, gone, part, pk, refusal, reply, row, section, these, whole};
@@ -74,74 +75,6 @@ fn a_new_socket_registers_and_pulls_everything() {
     assert_eq!(said.last().expect("a registration").subs.len(), 2);
     bench.frame(next, ServerFrame::confirm(vec![def("Doc"), section("games")], vec![]));
     assert_eq!(bench.request().1.subs.len(), 2);
-}
-
-/// The server stops, and the session opens another socket.
-fn come_back(bench: &mut Bench, socket: u64) -> u64 {
-    bench.feed(Event::SocketClosed { socket, code: 1012, reason: "closing 5000".into() });
-    assert!(bench.requests.is_empty(), "the next socket tells");
-    let at = bench.wake_at().expect("a socket is opened again");
-    assert!(at - bench.now <= 5_000);
-    bench.wake(at);
-    let next = bench.opened_socket().expect("a socket");
-    bench.feed(Event::SocketOpened { socket: next });
-    next
-}
-
-/// A session that has a class up to 9,900 and a list up to 19,900, and has opened another socket.
-fn back() -> (Bench, u64, Vec<Def>) {
-    let (mut bench, socket) = registered();
-    bench.subscribe(&section("games"));
-    bench.serve(20_000, |def| part(def, vec![]));
-    let next = come_back(&mut bench, socket);
-    (bench, next, vec![def("Doc"), section("games")])
-}
-
-#[test]
-fn r43_a_session_that_comes_back_pulls_only_defs_that_may_have_changed() {
-    for (head, pulled) in [
-        (Some((epoch(1), 9_899)), 0),
-        (Some((epoch(1), 9_900)), 1),
-        (Some((epoch(1), 19_899)), 1),
-        (Some((epoch(1), 19_900)), 2),
-        (Some((epoch(2), 9_899)), 2),
-        (None, 2),
-    ] {
-        let (mut bench, socket, live) = back();
-        let frame = ServerFrame::Live { live, refused: vec![], head: head.clone(), spread: 0 };
-        bench.frame(socket, frame);
-        let asked = bench.requests.front().map_or(0, |(_, request, _)| request.subs.len());
-        assert_eq!(asked, pulled, "{head:?}");
-        assert_eq!(bench.client.machine.status().updates, Some(Updates::Pushed));
-        assert_eq!(bench.phase(), Phase::Live);
-    }
-}
-
-#[test]
-fn r43_pulls_after_a_registration_are_spread() {
-    let mut waits = Vec::new();
-    let (mut bench, mut socket, live) = back();
-    for _ in 0..20 {
-        let live = live.clone();
-        bench.frame(socket, ServerFrame::Live { live, refused: vec![], head: None, spread: 4_000 });
-        assert!(bench.requests.is_empty(), "not at once");
-        let at = bench.wake_at().expect("a pull");
-        waits.push(at - bench.now);
-        bench.wake(at);
-        assert_eq!(bench.requests.front().expect("a pull").1.subs.len(), 2);
-        bench.serve(20_000, |def| part(def, vec![]));
-        socket = come_back(&mut bench, socket);
-    }
-    assert!(waits.iter().all(|ms| *ms <= 4_000), "{waits:?}");
-    assert!(waits.iter().any(|ms| *ms < 1_500) && waits.iter().any(|ms| *ms > 2_500), "{waits:?}");
-}
-
-#[test]
-fn r43_no_server_puts_a_session_off_for_longer_than_a_minute() {
-    let (mut bench, socket) = registered();
-    bench.feed(Event::SocketClosed { socket, code: 4429, reason: "too_many 999999999999".into() });
-    let at = bench.wake_at().expect("a socket is opened again");
-    assert!(at - bench.now <= SPREAD_MAX_MS);
 }
 
 #[test]

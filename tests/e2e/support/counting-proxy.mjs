@@ -1,0 +1,57 @@
+// A proxy in front of the server that counts the bytes of files on their way to it. It reads nothing, so sockets pass too.
+import { once } from "node:events";
+import { createServer, request as send } from "node:http";
+import { connect } from "node:net";
+
+/** Starts it. Its address stays while the server stops and starts. */
+export async function startCountingProxy(t, server) {
+  const proxy = {
+    url: "",
+    /** Bytes of objects that arrived here, those of broken requests too. */
+    up: 0,
+    /** Waits until so many bytes have arrived in all. */
+    reached: (bytes) => new Promise((resolve) => waits.add({ bytes, resolve })),
+  };
+  const waits = new Set();
+  const http = createServer((request, response) => {
+    const isObject = request.method === "PUT";
+    if (isObject) {
+      request.on("data", ({ length }) => {
+        proxy.up += length;
+        for (const wait of waits) if (proxy.up >= wait.bytes && waits.delete(wait)) wait.resolve();
+      });
+    }
+    const beyond = send({ port: server.port, host: "127.0.0.1", path: request.url, method: request.method, headers: request.headers });
+    beyond.on("response", (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    beyond.on("error", () => response.destroy());
+    request.on("error", () => beyond.destroy());
+    response.on("error", () => beyond.destroy());
+    request.pipe(beyond);
+  });
+  http.on("upgrade", (request, socket, head) => {
+    const beyond = connect(server.port, "127.0.0.1");
+    const end = () => {
+      beyond.destroy();
+      socket.destroy();
+    };
+    for (const side of [beyond, socket]) side.on("error", end).on("close", end);
+    const lines = [`${request.method} ${request.url} HTTP/1.1`];
+    for (let i = 0; i < request.rawHeaders.length; i += 2) lines.push(`${request.rawHeaders[i]}: ${request.rawHeaders[i + 1]}`);
+    beyond.on("connect", () => {
+      beyond.write(`${lines.join("\r\n")}\r\n\r\n`);
+      beyond.write(head);
+      beyond.pipe(socket).pipe(beyond);
+    });
+  });
+  http.listen(0, "127.0.0.1");
+  await once(http, "listening");
+  proxy.url = `http://127.0.0.1:${http.address().port}`;
+  t.after(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+  return proxy;
+}

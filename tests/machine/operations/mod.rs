@@ -1,0 +1,5 @@
+//! Operations: their files, their optimistic parts, and those in doubt.
+
+mod doubt;
+mod files;
+mod optimistic;
