@@ -61,13 +61,15 @@ export function filesText(run) {
       .filter((system) => report.results.some((result) => result.system === system && result.mib === mib))
       .map((system) => `| ${mib} MiB, ${NAMES[system]} | ${FIGURES.map(([key, , unit]) => told(of(system, mib).map((result) => result[key]), unit)).join(" | ")} |`),
   );
+  const lost = run.transfers.length - report.transfers.length;
   const failed = report.results.filter(({ failed: why }) => why).map(({ system, mib, failed: why }) => `\`${system}\` failed with ${mib} MiB: ${why}.`);
   return [
-    `${report.rounds} rounds, ${report.machine.cores} cores, ${report.date}, ${report.browser.replace(/ built.*/, "")}; medians, with the least and the most.`,
+    `${report.rounds} rounds, ${report.machine.cores} cores${report.isIsolated ? ", in pages isolated from other origins" : ""}, ${report.date}, ${report.browser.replace(/ built.*/, "")}; medians, with the least and the most.`,
     tableOf(["measured", "goal"], goals.map((row) => `| ${row.join(" | ")} |`)),
     `In MiB a second: sent ${rates("send")}, bare ${rates("sendBare")}; loaded ${rates("load")}, bare ${rates("loadBare")}.`,
     tableOf(FIGURES.map(([, name]) => name), peers),
     ...failed,
+    ...(lost > 0 ? [`${lost} of ${run.transfers.length} rounds of transfers failed.`] : []),
   ].join("\n\n");
 }
 

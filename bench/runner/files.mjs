@@ -197,7 +197,7 @@ try {
 const browser = execFileSync(CHROME, ["--version"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
 const machine = { cores: cpus().length, model: cpus()[0]?.model, node: process.version };
 const date = new Date().toISOString().slice(0, 10);
-const report = { set: "files", date, browser, machine, rounds, results, transfers };
+const report = { set: "files", date, browser, machine, rounds, isIsolated: values.isolated, results, transfers };
 const isRecord = rounds >= 5 && !values.isolated && [...results, ...transfers].every(({ failed }) => !failed);
 await writeFile(new URL(`../results/${isRecord ? "files" : "last"}.json`, import.meta.url), `${JSON.stringify(report, undefined, 1)}\n`);
 const text = filesText(report);
