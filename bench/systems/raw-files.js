@@ -1,5 +1,5 @@
-// IndexedDB by hand: a file as records of 1 MiB in clear, each in a transaction of its own. The last transaction is strict:
-// Escale makes the same promise.
+// IndexedDB by hand: a file as records of 1 MiB in clear, each in a strict transaction of its own: Escale makes
+// the same promise.
 const CHUNK = 1 << 20;
 
 const done = (request) =>
@@ -30,7 +30,7 @@ class System {
   async addFile(file) {
     let count = 0;
     for (let from = 0; from < file.size; from += CHUNK) {
-      await this.#put("chunks", count, new Uint8Array(await file.slice(from, from + CHUNK).arrayBuffer()), "relaxed");
+      await this.#put("chunks", count, new Uint8Array(await file.slice(from, from + CHUNK).arrayBuffer()), "strict");
       count += 1;
     }
     await this.#put("files", "f1", { count }, "strict");

@@ -41,7 +41,8 @@ async function addOnce({ catalogue, room, tabs }: Parts, data: Data, about: Abou
   const put = async (digest: string, bytes: Bytes): Promise<string> => {
     if (!(await room.has(bytes.length))) throw full();
     const sealed = await catalogue.sealed(digest, bytes);
-    await room.write(() => catalogue.store.write({ put: [sealed] }));
+    // Chromium keeps each chunk in a file of its own, and syncs only those of a durable transaction.
+    await room.write(() => catalogue.store.write({ put: [sealed], isDurable: true }));
     catalogue.note([sealed[1]], []);
     return sealed[1];
   };

@@ -12,6 +12,9 @@ import { isSame, type Change, type Store } from "./store.js";
 /** A value that the browser has lost the file of. */
 const UNREADABLE = "NotReadableError";
 
+/** A buffer of a browser from 2024 on. */
+type Transferable = ArrayBuffer & { transfer?(length: number): ArrayBuffer };
+
 /** Records in a database. */
 export class DatabaseStore implements Store {
   readonly #databases: IDBFactory;
@@ -40,7 +43,7 @@ export class DatabaseStore implements Store {
   }
 
   async write({ put = [], remove = [], was = [], have = [], only, isDurable }: Change): Promise<boolean> {
-    return this.#run(
+    const isDone = await this.#run(
       "readwrite",
       async (stores) => {
         const [c, d] = [stores("c"), stores("d")];
@@ -56,6 +59,9 @@ export class DatabaseStore implements Store {
       },
       isDurable ? "strict" : "relaxed",
     );
+    // Browsers collect buffers late: without this, a film fills the memory.
+    if (isDone) for (const [table, , bytes] of put) if (table === "c") (bytes.buffer as Transferable).transfer?.(0);
+    return isDone;
   }
 
   async clear(): Promise<void> {
