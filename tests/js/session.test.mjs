@@ -18,6 +18,7 @@ test("open hands the core what it needs", async () => {
     server: "http://localhost:7700/base",
     passphrase: "secret",
     key: undefined,
+    hasFiles: false,
     hasToken: true,
     pollEveryMs: 5_000,
     format: "msgpack",

@@ -60,6 +60,13 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
       },
     });
     entry?.follow(session, { fail: (error) => status.fail(error), lock: () => session.lock() });
+    let last: EscaleError | null = null;
+    status.subscribe(({ error }) => {
+      if (error === last) return;
+      last = error;
+      // Without a socket only a sign-in tells whether the account may enter at all (R89).
+      if (error?.code === "forbidden") void entry?.token({ refused: true });
+    });
     host.follow(views, session);
     link?.start(core, meansOf(session as unknown as Session, host, checked, server));
     device.watch(living);
