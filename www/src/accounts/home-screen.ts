@@ -111,7 +111,7 @@ export class HomeScreen {
       remove: (note) => session.delete("Note", [note.id]),
       writerOf: ({ author, by }) => (author === me ? "You" : by),
       mayRemove: ({ author }) => author === me,
-      isPending: (note) => session.meta(note)?.pending ?? false,
+      isPending: (note) => isPending(session, note),
     });
   }
 
@@ -129,7 +129,7 @@ export class HomeScreen {
       add: (text) => session.put("PrivateNote", { owner: me, id: newId(), text, at: Date.now() }),
       remove: ({ owner, id }) => session.delete("PrivateNote", [owner, id]),
       mayRemove: () => true,
-      isPending: (note) => session.meta(note)?.pending ?? false,
+      isPending: (note) => isPending(session, note),
     });
   }
 
@@ -193,5 +193,14 @@ export class HomeScreen {
     this.status.stop();
     for (const dialog of document.querySelectorAll("dialog")) dialog.close("");
     this.options.ended(how);
+  }
+}
+
+/** Whether a write on a note waits. A session that ends tells its last statuses when it answers nothing any more. */
+function isPending(session: Session, note: object): boolean {
+  try {
+    return session.meta(note)?.pending ?? false;
+  } catch {
+    return false;
   }
 }

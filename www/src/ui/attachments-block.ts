@@ -96,8 +96,8 @@ export class AttachmentsBlock {
   }
 
   private draw(): void {
-    if (this.isOver) return;
     const { status } = this.session;
+    if (this.isOver || status.phase === "closed") return;
     const isAway = status.phase !== "live" && status.phase !== "loading";
     const some = this.attachments.length > 0;
     const state = some ? "" : this.isReady ? "None yet. Everyone who opens this package can load them." : isAway ? "They come once the server is reached. You can attach some now." : "Looking for attachments...";
