@@ -36,10 +36,11 @@ export async function defOf(topic: Topic): Promise<string> {
   return `Package/${collection}@${await shaS(topic.name)}`;
 }
 
-/** The defs of a package with its items of a class. */
-export async function itemDefs(className: "Note" | "Attachment", name: string): Promise<string[]> {
+/** Ends the subscription to a package and its items of a class. Nothing happens if the session is over. */
+export async function leaveItems(session: Session, className: "Note" | "Attachment", name: string): Promise<void> {
   const pk = await shaS(name);
-  return [`Package@${pk}`, `${className}/in@${pk}`];
+  const held = session.status.phase === "closed" ? [] : session.subscriptions();
+  for (const def of [`Package@${pk}`, `${className}/in@${pk}`]) if (held.includes(def)) session.unsubscribe(def);
 }
 
 async function topicsHeld(session: Session): Promise<Topic[]> {

@@ -42,7 +42,7 @@ export class Keeping {
   readonly #followed = new Map<string, Followed>();
   /** Files that cannot be loaded, until the server can be reached again. */
   readonly #failed = new Set<string>();
-  #writing: Promise<unknown> = Promise.resolve();
+  #writing: Promise<void> = Promise.resolve();
   #leads = false;
 
   constructor(parts: Parts) {
@@ -59,9 +59,9 @@ export class Keeping {
   keep(rule: Rule): Keep {
     const id = toText(random(16));
     this.#rules.set(id, rule);
-    this.#write(id, rule);
+    const saved = this.#write(id, rule);
     this.#follow();
-    return this.#handle(id, rule);
+    return this.#handle(id, rule, saved);
   }
 
   keeps(): readonly Keep[] {
@@ -109,21 +109,32 @@ export class Keeping {
     this.#follow();
   }
 
-  #handle(id: string, rule: Rule): Keep {
+  #handle(id: string, rule: Rule, saved = Promise.resolve()): Keep {
     const release = (): void => {
       if (!this.#rules.delete(id)) return;
       this.#write(id, undefined);
       this.#follow();
       this.#parts.trim();
     };
-    return Object.freeze({ id, what: rule as FileRef | KeptMatch, release });
+    return Object.freeze({ id, what: rule as FileRef | KeptMatch, saved, release });
   }
 
-  #write(id: string, rule: Rule | undefined): void {
+  #write(id: string, rule: Rule | undefined): Promise<void> {
     const { catalogue, host, tabs } = this.#parts;
     const entry = rule && { key: id, size: 0, added: 0, read: 0, rule, chunks: [] };
-    const write = (): Promise<unknown> => catalogue.save(id, () => entry, { isDurable: true }).then(() => tabs.post({ record: id }));
-    this.#writing = this.#writing.then(write).catch((error: unknown) => host.fail(toFault(error)));
+    const write = async (): Promise<void> => {
+      try {
+        await catalogue.save(id, () => entry, { isDurable: true });
+        tabs.post({ record: id });
+      } catch (error) {
+        const failed = toFault(error);
+        host.fail(failed);
+        throw failed;
+      }
+    };
+    const written = this.#writing.then(write);
+    this.#writing = written.catch(() => {});
+    return written;
   }
 
   /** Follows exactly the rules that there are, if this session leads. */

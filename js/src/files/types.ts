@@ -46,6 +46,8 @@ export interface Keep {
   readonly id: string;
   /** The file or the match, as `keep` was given it. */
   readonly what: FileRef | KeptMatch;
+  /** Resolves once the rule rests on the device. Rejects if the device refused it; `status.error` tells that, too. */
+  readonly saved: Promise<void>;
   /** Ends it. The bytes become a cache. */
   release(): void;
 }

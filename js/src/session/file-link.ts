@@ -2,9 +2,8 @@
 
 import type { Core } from "../wasm/core.js";
 import { raise, toEscaleError } from "../base/errors.js";
-import { report } from "../base/report.js";
 import type { FilesHost, FilesSource, OpenFiles } from "./files.js";
-import type { LiveStatus } from "./status.js";
+import type { LiveStatus, Phase } from "./status.js";
 import type { Stop } from "../views/view.js";
 
 /** The means of a session that its files use. */
@@ -21,7 +20,8 @@ export class FileLink {
   #open: OpenFiles | undefined;
   #needed: readonly string[] = [];
   #stop: Stop | undefined;
-  #isOver = false;
+  /** The phase at which the session that leads last asked for the module: a failure alone is no reason to try again. */
+  #asked: Phase | undefined;
 
   constructor(source: FilesSource, status: LiveStatus) {
     this.#source = source;
@@ -46,7 +46,9 @@ export class FileLink {
       fail: (error) => this.#status.fail(error),
     });
     this.#stop = this.#status.subscribe(({ leads, phase }) => {
-      if (leads && phase !== "opening" && phase !== "loading") this.#loadLater();
+      if (!leads || phase === "opening" || phase === "loading" || phase === this.#asked) return;
+      this.#asked = phase;
+      this.#loadLater();
     });
     if (this.#needed.length > 0) this.#loadLater();
   }
@@ -70,7 +72,6 @@ export class FileLink {
   }
 
   end(): void {
-    this.#isOver = true;
     this.#stop?.();
     this.#open?.end();
     this.#open = this.#connect = undefined;
@@ -81,7 +82,8 @@ export class FileLink {
   }
 
   async #load(): Promise<OpenFiles> {
-    if (!this.#connect) throw raise("closed", "the session is closed");
+    const connect = this.#connect;
+    if (!connect) throw raise("closed", "the session is closed");
     let module;
     try {
       module = await this.#source();
@@ -90,20 +92,16 @@ export class FileLink {
     }
     let open;
     try {
-      open = await module.openFiles(await this.#connect());
+      open = await module.openFiles(await connect());
     } catch (error) {
       throw toEscaleError(error);
     }
-    if (this.#isOver) {
+    if (!this.#connect) {
       open.end();
       throw raise("closed", "the session is closed");
     }
     this.#open = open;
-    try {
-      open.needed(this.#needed);
-    } catch (error) {
-      report(error);
-    }
+    open.needed(this.#needed);
     return open;
   }
 }

@@ -7,7 +7,7 @@ import { Documents } from "../views/documents.js";
 import { raise, toEscaleError, type EscaleError } from "../base/errors.js";
 import { Living } from "../wasm/living.js";
 import type { Operations } from "../writes/operation-types.js";
-import { checkOptions, checkServer, type OpenOptions, type TokenSource } from "./options.js";
+import { checkOptions, type OpenOptions, type TokenSource } from "./options.js";
 import { report } from "../base/report.js";
 import type { MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import { Session } from "./session.js";
@@ -23,13 +23,14 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
   databases?: IDBFactory,
 ): Promise<Session<S, O>> {
   const checked: CoreOptions = { ...checkOptions(options as unknown as OpenOptions), ...(databases && { databases }) };
-  const { schema, operations, conflicts, accounts, passkey, device: label, server, files } = options as unknown as OpenOptions;
+  const { server } = checked;
+  const { schema, operations, conflicts, accounts, passkey, device: label, files } = options as unknown as OpenOptions;
   const entry = await accounts?.enter({ ...checked, passkey, device: label });
   if (entry) Object.assign(checked, { passphrase: undefined, key: entry.key });
   const status = new LiveStatus(checked.mode);
   const link = files && new FileLink(files, status);
   const host = new SessionHost(status, entry?.token ?? options.token, new Application(schema, operations, conflicts), checked, link);
-  if (typeof checked.server === "object") checked.server = status.watched(checked.server);
+  if (typeof server === "object") checked.server = status.watched(server);
   try {
     const device = new Device(wasm, host);
     const opened = await device.open();
@@ -81,11 +82,11 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
 }
 
 /** The means of a session that its files use. */
-function meansOf(session: Session, host: SessionHost, { org, databases }: CoreOptions, server: OpenOptions["server"]): FileMeans {
+function meansOf(session: Session, host: SessionHost, { org, databases }: CoreOptions, server: CoreOptions["server"]): FileMeans {
   return {
     org,
     databases: databases ?? globalThis.indexedDB,
-    server: checkServer(server),
+    server,
     token: (refused) => host.bearer(refused),
     fileProperties: (className) => {
       const properties = Object.entries(session.classes[className]?.properties ?? {});

@@ -177,7 +177,7 @@ function checkSecret(mode: Mode, passphrase: unknown, key: unknown): void {
 }
 
 /** Gives the server as the core takes it, or throws if it is none. */
-export function checkServer(server: unknown): string | Adapter | undefined {
+function checkServer(server: unknown): string | Adapter | undefined {
   if (server === undefined) return undefined;
   if (typeof server === "string" || server instanceof URL) return checkUrl(String(server));
   if (typeof server !== "object" || server === null) throw bad("server: must be a URL or an adapter object");

@@ -50,6 +50,7 @@ const FILM = { name: "level one.webm", mimeType: "video/webm", buffer: noise(3 *
 
 const attachment = (visitor, name, state = "") =>
   visitor.page.locator(`[data-testid="attachment"]${state}`, { hasText: name });
+const keeps = (visitor) => visitor.page.locator('[data-testid="attachments-keep"]:checked:enabled').waitFor();
 const sees = (visitor, name, state) => attachment(visitor, name, state).waitFor();
 
 async function opensPackage(visitor) {
@@ -107,13 +108,14 @@ for (const [screen, options] of Object.entries(SCREENS)) {
 
     // Kept ones are there after a reload with no server.
     await reader.on("attachments-keep").check();
+    await keeps(reader);
     await server.stop("SIGKILL");
     await reader.page.reload();
     await reader.open("synced");
     await reader.sees("Offline");
     await opens(reader, PACKAGE);
     await sees(reader, FILM.name, '[data-phase="here"]');
-    assert.equal(await reader.on("attachments-keep").isChecked(), true);
+    await keeps(reader);
     await attachment(reader, PICTURE.name).getByTestId("attachment-picture").waitFor();
     assert.deepEqual([visitor.errors, tab.errors, reader.errors], [[], [], []]);
   });

@@ -69,9 +69,13 @@ for (const how of ["dead", "once", "abort"]) {
       const what = `${how} ${k}`;
       const device = new Device(server.url);
       chaos.arm(k, how);
+      let isSaved = false;
       const first = await device.open().catch((error) => assert.equal(typeof error.code, "string", what));
       if (first) {
-        first.files.keep(ref);
+        first.files.keep(ref).saved.then(
+          () => (isSaved = true),
+          (error) => assert.equal(typeof error.code, "string", what),
+        );
         const isThere = () => ["here", "failed"].includes(first.files.state(ref).phase);
         await until(() => isThere() || (how === "dead" && chaos.isHit));
       }
@@ -79,7 +83,10 @@ for (const how of ["dead", "once", "abort"]) {
       device.end();
 
       const next = await device.open();
-      if (next.files.keeps().length === 0) next.files.keep(ref);
+      if (next.files.keeps().length === 0) {
+        assert.ok(!isSaved, `${what}: a saved rule is lost`);
+        next.files.keep(ref);
+      }
       await until(() => next.files.state(ref).phase === "here");
       assert.equal(next.files.state(ref).here, BYTES.length, what);
       assert.ok(isEqual(await next.files.bytes(ref), BYTES), what);

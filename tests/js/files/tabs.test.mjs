@@ -5,6 +5,13 @@ import { test } from "node:test";
 
 import { bytesOf, codeOf, Device, filesServer, isEqual, MIB, recordsOf, stateOf, until } from "./support.mjs";
 
+/** The list of the chunks of a file. */
+function listOf(bytes) {
+  const digests = [];
+  for (let at = 0; at < bytes.length; at += MIB) digests.push(createHash("sha256").update(bytes.subarray(at, at + MIB)).digest());
+  return new Uint8Array(Buffer.concat(digests));
+}
+
 test("a rule keeps the present files of its documents, across openings, until it is released", async (t) => {
   const server = await filesServer(t);
   const author = new Device(server.url);
@@ -21,6 +28,7 @@ test("a rule keeps the present files of its documents, across openings, until it
   await until(() => [photo, scan].every((ref) => tab.files.state(ref).phase === "here"));
   assert.equal(tab.files.state(large).phase, "none");
   assert.deepEqual(tab.files.keeps().map(({ id }) => id), [rule.id]);
+  await rule.saved;
   device.end();
 
   tab = await device.open();
@@ -133,11 +141,10 @@ test("the core asks again in the same epoch: the list is sent once more, as a li
   const tab = await device.open();
   const bytes = bytesOf(2 * MIB, 3);
   // The server has the bytes of the list as a file of its own.
-  const digests = [bytes.subarray(0, MIB), bytes.subarray(MIB)].map((chunk) => createHash("sha256").update(chunk).digest());
   const other = new Device(server.url);
   t.after(() => other.end());
   const page = await other.open();
-  const list = await page.files.add(new Uint8Array(Buffer.concat(digests)));
+  const list = await page.files.add(listOf(bytes));
   await page.word(list.sha);
   const ref = await tab.files.add(bytes);
   assert.equal(ref.sha, list.sha);
@@ -157,13 +164,12 @@ test("a file whose bytes are the list of another one takes nothing from it", asy
   t.after(() => device.end());
   const tab = await device.open();
   const bytes = bytesOf(2 * MIB, 3);
-  const digests = [bytes.subarray(0, MIB), bytes.subarray(MIB)].map((chunk) => createHash("sha256").update(chunk).digest());
   const ref = await tab.files.add(bytes);
-  const list = await tab.files.add(new Uint8Array(Buffer.concat(digests)));
+  const list = await tab.files.add(listOf(bytes));
   assert.deepEqual([list.sha, list.size], [ref.sha, 64]);
   assert.equal((await tab.word(ref.sha))[0].verdict, "there");
   assert.ok(isEqual(await tab.files.bytes(ref), bytes));
-  assert.ok(isEqual(await tab.files.bytes(list), Buffer.concat(digests)));
+  assert.ok(isEqual(await tab.files.bytes(list), listOf(bytes)));
 });
 
 test("objects that the device lacks are absent, and lost chunks are lost unless the server has the file", async (t) => {

@@ -1,7 +1,7 @@
 /** The attachments of a package: files of any size, added by a button, by a drop, from the clipboard or the camera. */
 
 import type { Keep } from "escale/files";
-import { itemDefs } from "../defs";
+import { leaveItems } from "../defs";
 import { fill, h, setText } from "../dom";
 import { bytes } from "../format";
 import { icon } from "../icons";
@@ -19,7 +19,7 @@ export class AttachmentsBlock {
   private readonly state = h("p", { class: "hint", testid: "attachments-state" }, "Looking for attachments...");
   private readonly error = h("p", { class: "field-error", role: "alert", hidden: true, testid: "attachments-error" });
   private readonly usage = h("p", { class: "hint", testid: "attachments-usage", hidden: true });
-  private readonly keeps = h("input", { type: "checkbox", testid: "attachments-keep", on: { change: () => this.toggle() } });
+  private readonly keeps = h("input", { type: "checkbox", disabled: true, testid: "attachments-keep", on: { change: () => this.toggle() } });
   private readonly rows = new Map<string, AttachmentRow>();
   private readonly stops: (() => void)[] = [];
   private files: Files | undefined;
@@ -77,9 +77,7 @@ export class AttachmentsBlock {
     for (const stop of this.stops) stop();
     for (const row of this.rows.values()) row.end();
     if (this.attachments.length > 0 || this.keep) return;
-    const defs = await itemDefs("Attachment", this.name);
-    const held = new Set(this.session.status.phase === "closed" ? [] : this.session.subscriptions());
-    for (const def of defs) if (held.has(def)) this.session.unsubscribe(def);
+    await leaveItems(this.session, "Attachment", this.name);
   }
 
   private async connect(): Promise<void> {
@@ -89,6 +87,7 @@ export class AttachmentsBlock {
       this.files = files;
       this.keep = files.keeps().find(({ what }) => "class" in what && what.class === "Attachment" && what.match.package === this.name);
       this.keeps.checked = this.keep !== undefined;
+      this.keeps.disabled = false;
       this.draw();
     } catch (error) {
       this.fail(error);
@@ -189,9 +188,12 @@ export class AttachmentsBlock {
 
   private toggle(): void {
     this.attempt(() => {
-      if (!this.files) throw new Error("The part of the page for files is not loaded yet.");
+      if (!this.files) return;
       if (this.keeps.checked) {
         this.keep = this.files.keep({ class: "Attachment", match: { package: this.name } });
+        // Until then a reload would forget it.
+        this.keeps.disabled = true;
+        void this.keep.saved.catch((error: unknown) => this.fail(error)).then(() => (this.keeps.disabled = false));
       } else {
         this.keep?.release();
         this.keep = undefined;

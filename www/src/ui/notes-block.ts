@@ -1,6 +1,6 @@
 /** The notes on a package: documents that belong to it. They show offline, arrive live, and end with their package. */
 
-import { itemDefs } from "../defs";
+import { leaveItems } from "../defs";
 import { fill, h, setText } from "../dom";
 import { moment } from "../format";
 import { icon } from "../icons";
@@ -57,9 +57,7 @@ export class NotesBlock {
   async end(): Promise<void> {
     this.stop();
     if (this.notes.length > 0) return;
-    const defs = await itemDefs("Note", this.name);
-    const held = new Set(this.session.status.phase === "closed" ? [] : this.session.subscriptions());
-    for (const def of defs) if (held.has(def)) this.session.unsubscribe(def);
+    await leaveItems(this.session, "Note", this.name);
   }
 
   private draw(ready: boolean): void {

@@ -1,0 +1,61 @@
+// The link of a session to the module of files: when it loads it, and what it does if that fails.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { FileLink } from "../../../js/dist/session/file-link.js";
+import { LiveStatus } from "../../../js/dist/session/status.js";
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+const STATUS = { mode: "synced", phase: "loading", updates: null, leads: true, pending: 0, progress: null, storage: "ok", damaged: {}, error: null, faults: {}, restriction: 0 };
+
+/** A link whose module fails to load until `mended`. */
+function broken() {
+  const status = new LiveStatus("synced");
+  const found = { loads: 0, ended: 0, isMended: false, needed: [] };
+  const link = new FileLink(async () => {
+    found.loads += 1;
+    if (!found.isMended) throw new TypeError("the chunk is not there");
+    return { openFiles: async () => ({ files: {}, needed: (shas) => found.needed.push(shas), end: () => (found.ended += 1) }) };
+  }, status);
+  link.start({ inspect: async () => ({ name: "s" }), files: () => [] }, {});
+  const tell = (change) => status.update({ ...STATUS, ...change });
+  return { link, status, found, tell };
+}
+
+test("the session that leads loads the module once it has loaded, and one that follows does not", async () => {
+  const { found, tell } = broken();
+  found.isMended = true;
+  tell({});
+  tell({ leads: false, phase: "live" });
+  await turn();
+  assert.equal(found.loads, 0);
+  tell({ phase: "live" });
+  tell({ phase: "offline" });
+  await turn();
+  assert.deepEqual([found.loads, found.needed], [1, [[]]]);
+});
+
+test("a module that cannot be loaded is asked for once, and again at the next phase or question", async () => {
+  const { link, status, found, tell } = broken();
+  tell({ phase: "offline" });
+  for (let n = 0; n < 20; n++) await turn();
+  assert.equal(found.loads, 1, "a failure is no reason to try again");
+  assert.equal(status.error.code, "not_loaded");
+  await assert.rejects(link.load(), { code: "not_loaded" });
+  assert.equal(found.loads, 2);
+  found.isMended = true;
+  link.needed(["sha"]);
+  await turn();
+  assert.deepEqual([found.loads, found.needed], [3, [["sha"]]]);
+});
+
+test("a session that ends while its module loads ends the module", async () => {
+  const { link, found, tell } = broken();
+  found.isMended = true;
+  tell({ phase: "live" });
+  link.end();
+  await turn();
+  assert.deepEqual([found.loads, found.ended], [1, 1]);
+  await assert.rejects(link.load(), { code: "closed" });
+});
