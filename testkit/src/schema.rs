@@ -52,6 +52,10 @@ pub const CANARY: &str = "canary-4af1c97e";
 
 thread_local! {
     static PARSED: Schema = Schema::from_json(SCHEMA).expect("the schema of the tests");
+    /// The keys of the documents by their numbers, and back. A key costs a hash, and histories ask for millions.
+    static KEYS: Vec<Key> = (0..FLAT + IN_TREES).map(made_key).collect();
+    static NUMBERS: BTreeMap<Key, usize> = KEYS.with(|keys| keys.iter().cloned().zip(0..).collect());
+    static TREES: Vec<Option<Key>> = (0..FLAT + IN_TREES).map(made_tree).collect();
 }
 
 /// Reads from the schema, which is parsed once.
@@ -107,12 +111,18 @@ pub fn parent_of(class: &Class, data: &Map) -> Option<Key> {
 
 /// The document that has that key, by its number; none if it is no document of the histories.
 pub fn number_of(of: &Key) -> Option<usize> {
-    (0..FLAT + IN_TREES).find(|number| key(*number) == *of)
+    NUMBERS.with(|numbers| numbers.get(of).copied())
 }
 
 /// The parent of the item with that key, if it is one of the histories.
 pub fn tree_of(of: &Key) -> Option<Key> {
-    let number = number_of(of).filter(|number| *number >= FLAT && !PARENTS.contains(number))?;
+    TREES.with(|trees| trees[number_of(of)?].clone())
+}
+
+fn made_tree(number: usize) -> Option<Key> {
+    if number < FLAT || PARENTS.contains(&number) {
+        return None;
+    }
     let [parent, ..] = CLASSES[(number - FLAT) / OF_A_CLOCK];
     Some((name(parent), Pk::from_key(&[&parts(number)[0]]).expect("a pk")))
 }
@@ -147,6 +157,10 @@ pub fn tree_of_def(def: &Def) -> Option<Key> {
 
 /// The key of the document with that number: a few `Doc`s, a few `Note`s, then those in trees.
 pub fn key(number: usize) -> Key {
+    KEYS.with(|keys| keys[number].clone())
+}
+
+fn made_key(number: usize) -> Key {
     if number >= FLAT {
         let parts = parts(number);
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();

@@ -112,7 +112,7 @@ export class Keeping {
   #handle(id: string, rule: Rule, saved = Promise.resolve()): Keep {
     const release = (): void => {
       if (!this.#rules.delete(id)) return;
-      this.#write(id, undefined);
+      void this.#write(id, undefined);
       this.#follow();
       this.#parts.trim();
     };
