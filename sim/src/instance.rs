@@ -8,13 +8,14 @@ use escale::codec::Fault;
 use escale::model::Value;
 use escale::sync::Refusal;
 use escale::{Code, Error, Result};
-use escale_server::engine::{Caller, Engine, Opening, Ran, Tx};
+use escale_server::engine::{Caller, Engine, Opening, Ran, Tx, with_files};
 use escale_server::mark::Mark;
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
 use crate::clock::SimClock;
 use crate::database::Database;
+use crate::store::SlowFiles;
 use crate::tap::Wire;
 use escale_testkit::backend::{Tenant, Write};
 use escale_testkit::outcome::{key_of, outcome, text};
@@ -26,13 +27,15 @@ pub fn engine(
     settings: &Settings,
     clock: Arc<SimClock>,
     name: u64,
+    store: &SlowFiles,
 ) -> Arc<Engine> {
     let (schema, settings) = (schema(), settings.clone());
     let opening = Opening { schema, settings, seal: Seal::clear(), clock };
     let mark = Mark::in_memory(database.mark());
     let engine = Engine::over(database.provider(wire), mark, opening, name)
         .and_then(|engine| engine.operation("add", |tx, args| run(tx, "add", args)))
-        .and_then(|engine| engine.operation("blind", |tx, args| run(tx, "blind", args)));
+        .and_then(|engine| engine.operation("blind", |tx, args| run(tx, "blind", args)))
+        .and_then(|engine| with_files(engine, Box::new(store.clone())));
     Arc::new(engine.expect("an instance that opens"))
 }
 

@@ -8,11 +8,13 @@
 mod clock;
 mod database;
 mod fiber;
+mod files;
 mod instance;
 mod plans;
 mod record;
 mod run;
 mod server;
+mod store;
 mod tap;
 
 pub use escale_testkit::plan::Action;

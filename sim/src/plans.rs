@@ -112,6 +112,35 @@ const PLANS: &[Plan] = &[
         ],
         ..PLAN
     },
+    // Files go up while the server collects, its store is late or fails, and all of it is restored.
+    Plan {
+        name: "files",
+        weights: weights![
+            (AddFile, 60),
+            (PhotoOp, 50),
+            (PhotoWrite, 14),
+            (PhotoDelete, 10),
+            (PhotoSubscribe, 30),
+            (DropFile, 14),
+            (LoseChunk, 6),
+            (PutLate, 12),
+            (DeleteLate, 10),
+            (FilesDown, 8),
+            (Collect, 40),
+            (Sleep, 26),
+            (BackUp, 8),
+            (Restore, 4),
+            (RestoreFiles, 4),
+            (Renew, 4),
+            (Faults, 8),
+            (RestartServer, 8),
+            (FailServer, 4),
+            (CrashAt, 8),
+            (Reopen, 24),
+            (Mode, 6),
+        ],
+        ..PLAN
+    },
     // A single session, the only writer, only adds: the counts that it shows never decrease.
     Plan {
         name: "flicker",

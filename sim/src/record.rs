@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::{Data, Format, OpResult, decode};
-use escale::model::{Def, DefKind, Epoch, Name, Pk};
+use escale::model::{Def, DefKind, Epoch, Name, Pk, Value};
 use escale::{Code, Error, Result};
 use escale_server::provider::{Document, FeedRow, Operation, Place, Tree};
 
@@ -88,6 +88,17 @@ impl Written {
 }
 
 impl Life {
+    /// The files that living documents reference, by org and hash.
+    pub fn references(&self) -> Vec<(usize, &str)> {
+        let mut found = Vec::new();
+        for ((org, _), entry) in self.docs.iter().filter(|(_, entry)| !entry.defs.is_empty()) {
+            let files = entry.data.get("files").and_then(Value::as_array);
+            let shas = files.into_iter().flatten().filter_map(|file| file.as_map()?.get("sha")?.as_str());
+            found.extend(shas.map(|sha| (*org, sha)));
+        }
+        found
+    }
+
     /// The items of a parent below a floor do not exist any more (R17).
     fn end_items(&mut self, org: usize, parent: &Pk, floor: u64) {
         let is_item = |def: &Def| matches!(def.kind(), DefKind::Collection(name, hash) if name.as_str() == "in" && hash == parent.as_str());

@@ -16,16 +16,20 @@ use escale_server::settings::Settings;
 use crate::clock::SimClock;
 use crate::database::{Backup, Database};
 use crate::fiber::{Fiber, Progress};
+use crate::files::Filings;
 use crate::instance::{caller, engine, refusal, write};
 use crate::record::Record;
 use crate::tap::Wire;
 use escale_testkit::backend::{Answer, Asked, Backend, Committed, Entry, Tenant, Write};
+use escale_testkit::files::{FilesFault, FilesStep, FilesWork};
 use escale_testkit::plan::Plan;
 use escale_testkit::schema::Map;
 use escale_testkit::world::client::org_name;
 
 /// The most that the instances' clocks may disagree.
 const SKEW_MS: u64 = 800;
+
+const DAY_MS: u64 = 86_400_000;
 
 /// How a database is restored.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +69,7 @@ pub struct RealServer {
     last: u64,
     committed: Vec<Committed>,
     backup: Option<Backup>,
+    files: Filings,
     random: SeededRandom,
     now: u64,
 }
@@ -73,6 +78,7 @@ impl RealServer {
     /// Finishes slow work; its replies are then on their way.
     fn finish(&mut self) {
         self.wire.heal();
+        self.files.finish();
         for (_, mut fiber) in std::mem::take(&mut self.writes) {
             while matches!(fiber.go_on(), Progress::Paused) {}
         }
@@ -96,16 +102,20 @@ impl RealServer {
     /// The process of an instance ends, with all its work, and another one replaces it.
     fn start_again(&mut self, number: usize) {
         self.calls.retain(|_, (of, _)| *of != number);
+        self.files.end_work(number);
         // Another instance may be writing: the new one waits until that write has ended.
         self.finish();
         let clock = self.instances[number].clock.clone();
         let name = self.random.next_u64();
-        self.instances[number].engine = engine(&self.database, &self.wire, &self.settings, clock, name);
+        let store = &self.files.store;
+        self.instances[number].engine =
+            engine(&self.database, &self.wire, &self.settings, clock, name, store);
     }
 
     /// Sets the world's time.
     fn show(&mut self, now: u64) {
         self.now = now;
+        self.files.store.show(now);
         for instance in &self.instances {
             let ahead = u64::from(instance.ahead) * SKEW_MS / 255;
             instance.clock.show(now);
@@ -115,9 +125,14 @@ impl RealServer {
 
     /// Records the new commits.
     fn collect(&mut self) {
-        for written in self.wire.take() {
+        let written = self.wire.take();
+        let has_written = !written.is_empty();
+        for written in written {
             let committed = self.record.note(written);
             self.committed.extend(committed);
+        }
+        if let Some(instance) = self.instances.first() {
+            self.files.check(&instance.engine, &self.record.life, self.now, has_written);
         }
     }
 
@@ -152,16 +167,21 @@ impl Backend for RealServer {
             skew_ms: SKEW_MS,
             retention_days: 1,
             results_days: 1,
+            upload_days: 1,
+            file_days: 2,
+            purge_days: 1,
             page_bytes,
             tell_wait: Duration::ZERO,
             write_wait: Duration::ZERO,
             ..Settings::default()
         };
         let database = Database::new(now, &mut random);
+        let files = Filings::default();
         let instances = (0..plan.instances).map(|_| {
             let clock = Arc::new(SimClock::default());
             clock.show(now);
-            let engine = engine(&database, &wire, &settings, clock.clone(), random.next_u64());
+            let name = random.next_u64();
+            let engine = engine(&database, &wire, &settings, clock.clone(), name, &files.store);
             Instance { engine, clock, ahead: 0 }
         });
         let instances = instances.collect();
@@ -179,6 +199,7 @@ impl Backend for RealServer {
             last: 0,
             committed: Vec::new(),
             backup: None,
+            files,
             random,
             now,
         };
@@ -300,6 +321,7 @@ impl Backend for RealServer {
     fn heal(&mut self) {
         self.set_back_ms = 0;
         self.wire.heal();
+        self.files.store.heal();
         for instance in &mut self.instances {
             instance.ahead = 0;
         }
@@ -329,33 +351,51 @@ impl Backend for RealServer {
 
     fn back_up(&mut self) {
         self.backup = Some(self.database.back_up(&self.record.life));
+        self.files.back_up(self.now);
     }
 
     fn restore(&mut self, now: u64) -> bool {
-        let Some(backup) = self.backup.take() else { return false };
-        self.calls.clear();
-        self.writes.clear();
-        self.wire.heal();
+        self.put_back(now, false)
+    }
+
+    fn restore_files(&mut self, now: u64) -> bool {
+        self.put_back(now, true)
+    }
+
+    fn begin_files(&mut self, work: FilesWork, instance: usize, now: u64) -> u64 {
+        self.show(now);
+        let number = instance % self.instances.len();
+        let is_slow = self.below(2) == 0;
+        let engine = self.instances[number].engine.clone();
+        let work = self.files.begin(engine, number, work, is_slow);
         self.collect();
-        let way = [Way::UnderItsMark, Way::Elsewhere, Way::ByCommand][self.below(3) as usize];
-        if !matches!(way, Way::UnderItsMark) {
-            // Only the clocks can make the new epoch later than the lost one, so they are correct here.
-            self.set_back_ms = 0;
-        }
-        let time = self.epoch_time(now);
-        self.show(time);
-        let keeps_mark = matches!(way, Way::UnderItsMark);
-        self.database.put_back(&backup, keeps_mark, matches!(way, Way::Elsewhere));
-        if matches!(way, Way::ByCommand) {
-            self.renew_there(None, time + SKEW_MS);
-        }
-        self.start();
-        let epochs = self.epochs_there();
-        self.saw(&epochs);
-        self.record.put_back(&epochs, backup.life.clone());
-        self.backup = Some(backup);
+        work
+    }
+
+    fn go_on_files(&mut self, work: u64, now: u64) -> FilesStep {
+        self.show(now);
+        let step = self.files.go_on(work);
         self.collect();
-        true
+        step.unwrap_or_else(|| {
+            let ms = if self.below(6) == 0 { self.below(2_000) } else { self.below(100) };
+            FilesStep::Later(ms + 1)
+        })
+    }
+
+    fn upset_files(&mut self, fault: FilesFault) {
+        self.files.store.upset(fault);
+    }
+
+    fn end_files(&mut self, now: u64) {
+        self.heal();
+        self.finish();
+        let (mut time, clocks) = (now, self.clocks());
+        let pass = |files: &mut Filings| {
+            time += 40 * DAY_MS;
+            files.store.show(time);
+            clocks.iter().for_each(|clock| clock.show(time));
+        };
+        self.files.end(&self.instances[0].engine, self.record.epochs.len(), pass);
     }
 
     fn renew(&mut self, now: u64) {
@@ -424,6 +464,41 @@ impl Backend for RealServer {
 }
 
 impl RealServer {
+    /// Restores the last copy of the database, `with_store` also that of the objects.
+    fn put_back(&mut self, now: u64, with_store: bool) -> bool {
+        let Some(backup) = self.backup.take() else { return false };
+        self.calls.clear();
+        self.writes.clear();
+        self.files.end_all_work();
+        self.wire.heal();
+        self.collect();
+        let way = [Way::UnderItsMark, Way::Elsewhere, Way::ByCommand][self.below(3) as usize];
+        if !matches!(way, Way::UnderItsMark) {
+            // Only the clocks can make the new epoch later than the lost one, so they are correct here.
+            self.set_back_ms = 0;
+        }
+        let time = self.epoch_time(now);
+        self.show(time);
+        let keeps_mark = matches!(way, Way::UnderItsMark);
+        self.files.is_replaced = true;
+        self.database.put_back(&backup, keeps_mark, matches!(way, Way::Elsewhere));
+        if matches!(way, Way::ByCommand) {
+            self.renew_there(None, time + SKEW_MS);
+        }
+        self.start();
+        let epochs = self.epochs_there();
+        self.saw(&epochs);
+        self.record.put_back(&epochs, backup.life.clone());
+        self.backup = Some(backup);
+        self.files.restored(&self.instances[0].engine, &self.settings, now, with_store);
+        self.collect();
+        true
+    }
+
+    fn clocks(&self) -> Vec<Arc<SimClock>> {
+        self.instances.iter().map(|instance| instance.clock.clone()).collect()
+    }
+
     /// Renews the epoch of an org, or of all. An org in which nothing was written has none of its own.
     fn renew_there(&mut self, org: Option<usize>, time: u64) {
         let (name, org) = (self.random.next_u64(), org.map(org_name));

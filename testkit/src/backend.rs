@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use escale::Code;
 use escale::codec::{OpResult, ServerParts, SyncReply, SyncRequest};
 use escale::model::{Def, Epoch, Pk};
 use escale::sync::Refusal;
 
+use super::files::{FilesAnswer, FilesFault, FilesStep, FilesWork};
 use super::plan::Plan;
 use super::schema::{Key, Map, tree_of_def};
 
@@ -135,6 +137,27 @@ pub trait Backend: Sized {
 
     /// Restores the last copy. Returns whether there was one.
     fn restore(&mut self, now: u64) -> bool;
+
+    /// Begins work on files, on an instance. Returns its number.
+    fn begin_files(&mut self, _: FilesWork, _instance: usize, _now: u64) -> u64 {
+        0
+    }
+
+    /// Continues with such work. A server without files refuses it.
+    fn go_on_files(&mut self, _work: u64, _now: u64) -> FilesStep {
+        FilesStep::Done(FilesAnswer::Refused(Code::NotSupported))
+    }
+
+    /// The store of objects has a fault.
+    fn upset_files(&mut self, _: FilesFault) {}
+
+    /// Restores the last copy, and the copy of the store of objects of the same moment. Returns whether there was one.
+    fn restore_files(&mut self, _now: u64) -> bool {
+        false
+    }
+
+    /// Deletes all documents that reference files, and lets all deadlines pass: nothing of a file must be left.
+    fn end_files(&mut self, _now: u64) {}
 
     /// Begins another epoch by command, for one org or for all.
     fn renew(&mut self, now: u64);

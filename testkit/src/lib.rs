@@ -9,6 +9,7 @@
 pub mod asleep;
 pub mod backend;
 pub mod client;
+pub mod files;
 #[cfg(feature = "proptest")]
 pub mod history;
 pub mod hostile;

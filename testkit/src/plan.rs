@@ -195,6 +195,42 @@ pub enum Action {
         def: u8,
         ends: bool,
     },
+    /// The application of a client adds files to the device, and writes a document that references them.
+    AddFile {
+        client: u8,
+        doc: u8,
+        files: u8,
+    },
+    /// The device of a client gives up the bytes of a file, if nothing needs them.
+    DropFile {
+        client: u8,
+        file: u8,
+    },
+    /// The browser of a client loses a chunk.
+    LoseChunk {
+        client: u8,
+        file: u8,
+    },
+    /// The bytes of the server's next upload come so many minutes late.
+    PutLate {
+        minutes: u8,
+        twice: bool,
+    },
+    /// The next object that the server removes goes so many minutes late.
+    DeleteLate {
+        minutes: u8,
+        twice: bool,
+    },
+    /// The server's store of objects fails for so many calls.
+    FilesDown {
+        calls: u8,
+    },
+    /// An instance removes all that is past its time, while others work.
+    Collect {
+        instance: u8,
+    },
+    /// The database and the store of objects are restored from copies of one moment.
+    RestoreFiles,
 }
 
 /// The kinds of actions, which a plan weights.
@@ -253,6 +289,19 @@ pub enum Kind {
     TreeSubscribe,
     TreeUnsubscribe,
     TreeOp,
+    /// The same kinds on documents that reference files.
+    PhotoWrite,
+    PhotoDelete,
+    PhotoSubscribe,
+    PhotoOp,
+    AddFile,
+    DropFile,
+    LoseChunk,
+    PutLate,
+    DeleteLate,
+    FilesDown,
+    Collect,
+    RestoreFiles,
 }
 
 /// The properties of a plan's histories.
@@ -349,6 +398,18 @@ fn action(kind: Kind, a: u8, b: u8, c: u8, d: u8) -> Action {
         Kind::TreeSubscribe => Action::Subscribe { client: a % 3, def: 13 + b % 14 },
         Kind::TreeUnsubscribe => Action::Unsubscribe { client: a % 3, def: 13 + b % 14 },
         Kind::TreeOp => Action::Op { client: a % 3, what: b, doc: 9 + c % 16, arg: d },
+        Kind::PhotoWrite => Action::Write { doc: 25 + a % 3, section: 3, tags: c, life: 0 },
+        Kind::PhotoDelete => Action::Delete { doc: 25 + a % 3 },
+        Kind::PhotoSubscribe => Action::Subscribe { client: a % 3, def: 27 + b % 2 },
+        Kind::PhotoOp => Action::Op { client: a % 3, what: b, doc: 25 + c % 3, arg: d },
+        Kind::AddFile => Action::AddFile { client: a % 3, doc: 25 + b % 3, files: c },
+        Kind::DropFile => Action::DropFile { client: a % 3, file: b % 5 },
+        Kind::LoseChunk => Action::LoseChunk { client: a % 3, file: b % 5 },
+        Kind::PutLate => Action::PutLate { minutes: a, twice: b & 1 == 0 },
+        Kind::DeleteLate => Action::DeleteLate { minutes: a, twice: b & 1 == 0 },
+        Kind::FilesDown => Action::FilesDown { calls: a % 8 + 1 },
+        Kind::Collect => Action::Collect { instance: a },
+        Kind::RestoreFiles => Action::RestoreFiles,
         Kind::Right => Action::Right { client: a % 3, def: b % 27, ends: c < 160 },
         Kind::Contention => Action::Contention { of_255: if a < 128 { 0 } else { b } },
     }

@@ -6,6 +6,8 @@ use escale::memory::query::Query;
 use escale::model::schema::{Class, Schema};
 use escale::model::{Def, DefKind, Name, Pk, Value};
 
+use super::files::references;
+
 pub type Map = BTreeMap<String, Value>;
 
 /// A document's key, as the server knows it.
@@ -27,7 +29,8 @@ pub const SCHEMA: &str = r#"{
     "Vine": { "in": "Tree", "key": ["tree"] },
     "Wall": { "key": ["id"], "clock": "sequence" },
     "WallBrick": { "in": "Wall", "key": ["wall", "brick"], "indexes": { "size": "int" } },
-    "WallCap": { "in": "Wall", "key": ["wall"] }
+    "WallCap": { "in": "Wall", "key": ["wall"] },
+    "Photo": { "key": ["id"], "properties": { "files": "file[]" } }
 }"#;
 
 pub const SECTIONS: [&str; 3] = ["games", "admin", "x11"];
@@ -40,6 +43,10 @@ pub const PAGES: usize = 2;
 pub const FLAT: usize = IDS + PAGES;
 pub const IN_TREES: usize = 2 * OF_A_CLOCK;
 const OF_A_CLOCK: usize = 8;
+/// The documents that reference files come last.
+pub const PHOTO: usize = FLAT + IN_TREES;
+pub const PHOTOS: usize = 3;
+const ALL: usize = PHOTO + PHOTOS;
 
 /// The parents.
 pub const PARENTS: [usize; 4] = [FLAT, FLAT + 1, FLAT + OF_A_CLOCK, FLAT + OF_A_CLOCK + 1];
@@ -53,9 +60,10 @@ pub const CANARY: &str = "canary-4af1c97e";
 thread_local! {
     static PARSED: Schema = Schema::from_json(SCHEMA).expect("the schema of the tests");
     /// The keys of the documents by their numbers, and back. A key costs a hash, and histories ask for millions.
-    static KEYS: Vec<Key> = (0..FLAT + IN_TREES).map(made_key).collect();
+    static KEYS: Vec<Key> = (0..ALL).map(made_key).collect();
     static NUMBERS: BTreeMap<Key, usize> = KEYS.with(|keys| keys.iter().cloned().zip(0..).collect());
-    static TREES: Vec<Option<Key>> = (0..FLAT + IN_TREES).map(made_tree).collect();
+    static UNIVERSE: Vec<Def> = universe();
+    static TREES: Vec<Option<Key>> = (0..ALL).map(made_tree).collect();
 }
 
 /// Reads from the schema, which is parsed once.
@@ -98,6 +106,7 @@ pub fn parts(number: usize) -> Vec<String> {
     match number {
         n if n < IDS => vec![format!("id{n}")],
         n if n < FLAT => vec!["book".into(), format!("page/{n}")],
+        n if n >= PHOTO => vec![format!("photo{n}")],
         n => in_trees(n).1.into_iter().map(|(_, part)| part).collect(),
     }
 }
@@ -120,7 +129,7 @@ pub fn tree_of(of: &Key) -> Option<Key> {
 }
 
 fn made_tree(number: usize) -> Option<Key> {
-    if number < FLAT || PARENTS.contains(&number) {
+    if !(FLAT..PHOTO).contains(&number) || PARENTS.contains(&number) {
         return None;
     }
     let [parent, ..] = CLASSES[(number - FLAT) / OF_A_CLOCK];
@@ -155,12 +164,15 @@ pub fn tree_of_def(def: &Def) -> Option<Key> {
     }
 }
 
-/// The key of the document with that number: a few `Doc`s, a few `Note`s, then those in trees.
+/// The key of the document with that number: a few `Doc`s, a few `Note`s, those in trees, then a few `Photo`s.
 pub fn key(number: usize) -> Key {
     KEYS.with(|keys| keys[number].clone())
 }
 
 fn made_key(number: usize) -> Key {
+    if number >= PHOTO {
+        return (name("Photo"), Pk::from_key(&[&parts(number)[0]]).expect("a pk"));
+    }
     if number >= FLAT {
         let parts = parts(number);
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -173,13 +185,18 @@ fn made_key(number: usize) -> Key {
     }
 }
 
-/// The data of the document with that number; without `section` if it is none.
+/// The data of the document with that number; without `section` if it is none. The tags of a `Photo` are its files.
 pub fn data(number: usize, section: Option<usize>, tags: u8, edition: u64) -> Map {
     let mut map = Map::new();
     let text = format!("{CANARY} edition {edition} {}", "lorem ".repeat(edition as usize % 40));
     map.insert("text".into(), Value::String(text));
     map.insert("size".into(), Value::from(edition as i64));
     map.insert("raw".into(), Value::Bytes(edition.to_be_bytes().to_vec()));
+    if number >= PHOTO {
+        map.insert("id".into(), Value::String(parts(number).remove(0)));
+        map.insert("files".into(), references(tags));
+        return map;
+    }
     if number >= FLAT {
         let (class, parts) = in_trees(number);
         map.extend(parts.into_iter().map(|(name, part)| (name.to_owned(), Value::String(part))));
@@ -246,16 +263,17 @@ pub fn universe() -> Vec<Def> {
     let (class, pk) = key(FLAT + 2);
     defs.push(Def::document(&class, &pk));
     defs.extend([third, fourth].concat());
+    let (class, pk) = key(PHOTO);
+    defs.extend([Def::class_of(&class), Def::document(&class, &pk)]);
     defs
 }
 
-/// The defs of flat documents in [`universe`], and those of trees after them.
+/// The defs of flat documents in [`universe`], those of trees after them, and then those of `Photo`s.
 pub const FLAT_DEFS: usize = 13;
 pub const TREE_DEFS: usize = 14;
+pub const PHOTO_DEFS: usize = 2;
 
 /// The def with that number in [`universe`].
 pub fn def(number: usize) -> Def {
-    let mut all = universe();
-    let place = number % all.len();
-    all.swap_remove(place)
+    UNIVERSE.with(|all| all[number % all.len()].clone())
 }

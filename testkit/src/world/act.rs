@@ -7,8 +7,9 @@ use super::World;
 use super::query::Asked;
 use super::wire::Job;
 use crate::backend::{Backend, Write};
+use crate::files::{FilesFault, FilesWork};
 use crate::plan::Action;
-use crate::schema::{self, FLAT, IN_TREES, data, def, key};
+use crate::schema::{self, FLAT, IN_TREES, PHOTO, PHOTOS, data, def, key};
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -90,11 +91,12 @@ impl<S: Backend> World<S> {
             }
             Action::BackUp => self.server.back_up(),
             Action::Restore => {
-                if self.server.restore(self.now) {
-                    self.was_restored = true;
-                    self.figures.restores += 1;
-                    note!(self, "epoch {:?}", self.server.epoch(0));
-                }
+                let is_restored = self.server.restore(self.now);
+                self.note_restored(is_restored);
+            }
+            Action::RestoreFiles => {
+                let is_restored = self.server.restore_files(self.now);
+                self.note_restored(is_restored);
             }
             Action::Renew => self.server.renew(self.now),
             Action::RestartServer { instance } => self.server.restart(usize::from(instance)),
@@ -117,6 +119,30 @@ impl<S: Backend> World<S> {
                 let client = of(client, self);
                 self.set_right(client, def(usize::from(d)), !ends);
             }
+            Action::AddFile { client, doc, files } => {
+                self.add_files(of(client, self), usize::from(doc), files)
+            }
+            Action::DropFile { client, file } => self.drop_file(of(client, self), usize::from(file)),
+            Action::LoseChunk { client, file } => self.lose_chunk(of(client, self), usize::from(file)),
+            Action::PutLate { minutes, twice } => {
+                self.server.upset_files(FilesFault::LatePut { ms: u64::from(minutes) * 60_000, twice });
+            }
+            Action::DeleteLate { minutes, twice } => {
+                self.server.upset_files(FilesFault::LateDelete { ms: u64::from(minutes) * 60_000, twice });
+            }
+            Action::FilesDown { calls } => self.server.upset_files(FilesFault::Down(calls)),
+            Action::Collect { instance } => {
+                let work = self.server.begin_files(FilesWork::Collect, usize::from(instance), self.now);
+                self.at(self.now + 20, Job::Collect { work });
+            }
+        }
+    }
+
+    fn note_restored(&mut self, is_restored: bool) {
+        if is_restored {
+            self.was_restored = true;
+            self.figures.restores += 1;
+            note!(self, "epoch {:?}", self.server.epoch(0));
         }
     }
 
@@ -214,8 +240,12 @@ impl<S: Backend> World<S> {
     }
 }
 
-/// The document that is `n` after another one: of the flat ones, or of those in trees.
+/// The document that is `n` after another one: of the flat ones, of those in trees, or of those with files.
 pub fn following(doc: usize, n: u8) -> usize {
-    let (first, count) = if doc < FLAT { (0, FLAT) } else { (FLAT, IN_TREES) };
+    let (first, count) = match doc {
+        0..FLAT => (0, FLAT),
+        FLAT..PHOTO => (FLAT, IN_TREES),
+        _ => (PHOTO, PHOTOS),
+    };
     first + (doc - first + usize::from(n)) % count
 }

@@ -14,6 +14,7 @@ use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 
 use super::World;
 use super::devices::Copied;
+use super::files::{AtHand, Module};
 use super::follow::Views;
 use super::query::Asked;
 use super::writes::{Counters, Ledger};
@@ -35,6 +36,8 @@ pub struct Setup {
     pub limits: Limits,
     /// The conflict policy of its application.
     pub policy: Policy,
+    /// Its application has the module for files.
+    pub has_files: bool,
 }
 
 impl Setup {
@@ -52,6 +55,7 @@ impl Setup {
             },
             policy: [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom]
                 [(random >> 13) as usize % 5],
+            has_files: random >> 20 & 7 != 0,
         }
     }
 }
@@ -115,6 +119,9 @@ pub struct Client {
     /// The time since which it has had something to send, and did nothing.
     pub idle_since: Option<u64>,
     pub copied: Option<Copied>,
+    /// The files on its device.
+    pub at_hand: AtHand,
+    pub module: Module,
     /// Its device was once restored from a copy, or lost its newest batches.
     pub was_put_back: bool,
 }
@@ -161,6 +168,8 @@ impl Client {
             deaf: false,
             idle_since: None,
             copied: None,
+            at_hand: AtHand::default(),
+            module: Module::default(),
             was_put_back: false,
         }
     }
@@ -184,8 +193,13 @@ impl Client {
     /// How its session opens.
     fn opening<T>(&self, random: u64, with: impl FnOnce(Opening<'_>) -> T) -> T {
         let (org, account) = (self.org(), self.account());
-        let config =
-            Config { mode: self.mode, has_live: self.setup.has_live, watches_silence: true, ..config() };
+        let config = Config {
+            mode: self.mode,
+            has_live: self.setup.has_live,
+            watches_silence: true,
+            has_files: self.setup.has_files,
+            ..config()
+        };
         with(Opening {
             x: [self.setup.number as u8 + 1; 32],
             config,
@@ -263,6 +277,7 @@ impl<S: Backend> World<S> {
         // Nothing has been read yet.
         client.reading = 1;
         client.ledger.counters.clear();
+        client.module = Module::default();
         note!(self, "client {number} opens, {damage:?}");
         self.check(number);
         self.clients[number].reading = 0;
@@ -277,6 +292,9 @@ impl<S: Backend> World<S> {
             client.socket = None;
             client.idle_since = None;
             client.ledger.crash(client.setup.incognito);
+            if client.setup.incognito {
+                client.at_hand = AtHand::default();
+            }
             client.life += 1;
             self.figures.crashes += 1;
             note!(self, "client {number} crashes");

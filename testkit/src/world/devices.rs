@@ -7,12 +7,14 @@ use escale::store::conformance::block_on;
 use escale::store::{Device, MemoryDevice};
 
 use super::World;
+use super::files::AtHand;
 use crate::backend::Backend;
 
 /// A copy of a device, and the operations that were saved on it by then.
 pub struct Copied {
     device: MemoryDevice,
     saved: BTreeSet<String>,
+    at_hand: AtHand,
 }
 
 impl<S: Backend> World<S> {
@@ -53,6 +55,7 @@ impl<S: Backend> World<S> {
         }
         block_on(state.device.delete(&state.store_name())).expect("a store that nobody owns");
         state.copied = None;
+        state.at_hand = AtHand::default();
         state.session = None;
         state.ledger.keep(&BTreeSet::new());
         self.figures.devices += 1;
@@ -63,7 +66,8 @@ impl<S: Backend> World<S> {
         let state = &mut self.clients[client];
         let saved = state.ledger.ops.iter().filter(|(_, issued)| issued.saved);
         let saved = saved.map(|(id, _)| id.clone()).collect();
-        state.copied = Some(Copied { device: state.device.snapshot(), saved });
+        state.copied =
+            Some(Copied { device: state.device.snapshot(), saved, at_hand: state.at_hand.clone() });
     }
 
     pub(super) fn put_back_device(&mut self, client: usize) {
@@ -71,6 +75,7 @@ impl<S: Backend> World<S> {
         let state = &mut self.clients[client];
         let Some(copied) = &state.copied else { return };
         state.device = copied.device.snapshot();
+        state.at_hand = copied.at_hand.clone();
         state.was_put_back = true;
         state.session = None;
         state.ledger.may_forget_discards = true;

@@ -80,6 +80,7 @@ impl<S: Backend> World<S> {
                     request.ops.iter().map(|op| (op.seq, &op.name, &op.id, &op.after)).collect();
                 note!(self, "client {client} > request {number} {ops:?} {:?}", request.subs);
                 self.check_sent(client, &request);
+                self.check_files_sent(client, &request);
                 let format = self.clients[client].setup.format;
                 let bytes = encode(format, &request).expect("a request");
                 let state = &mut self.clients[client];
@@ -133,6 +134,7 @@ impl<S: Backend> World<S> {
                 }
             }
             Effect::Changed { .. } | Effect::StatusChanged => {}
+            Effect::Files { needed } => self.need_files(client, needed),
             Effect::Tab(_) => panic!("a session alone on its device has no others"),
             effect => self.told_of_op(client, effect),
         }

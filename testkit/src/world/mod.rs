@@ -16,6 +16,7 @@ pub mod client;
 pub mod compare;
 mod devices;
 mod effects;
+pub mod files;
 mod follow;
 mod overlay;
 mod query;
@@ -64,6 +65,8 @@ pub struct Figures {
     pub devices: u64,
     /// Answers of queries that were compared.
     pub answers: u64,
+    /// Objects that servers took.
+    pub uploads: u64,
 }
 
 impl Figures {
@@ -75,6 +78,7 @@ impl Figures {
         self.restores += other.restores;
         self.devices += other.devices;
         self.answers += other.answers;
+        self.uploads += other.uploads;
     }
 }
 
@@ -199,6 +203,7 @@ impl<S: Backend> World<S> {
         for number in 0..self.clients.len() {
             self.let_go(number);
         }
+        self.server.end_files(self.now);
     }
 
     fn at(&mut self, time: u64, job: Job) {

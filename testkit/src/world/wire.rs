@@ -9,6 +9,7 @@ use escale::{Code, Error};
 
 use super::World;
 use super::client::Socket;
+use super::files::Step;
 use crate::backend::{Answer, Asked, Backend, Committed};
 use crate::client::Call;
 
@@ -86,6 +87,16 @@ pub enum Job {
     Commit {
         transaction: u64,
     },
+    /// A client's module for files goes on.
+    Files {
+        client: usize,
+        life: u64,
+        step: Step,
+    },
+    /// The server goes on with a collection of files.
+    Collect {
+        work: u64,
+    },
 }
 
 impl Job {
@@ -102,8 +113,9 @@ impl Job {
             | Job::Alive { client, .. }
             | Job::Call { client, .. }
             | Job::Called { client, .. }
-            | Job::Wake { client, .. } => Some(*client),
-            Job::Commit { .. } => None,
+            | Job::Wake { client, .. }
+            | Job::Files { client, .. } => Some(*client),
+            Job::Commit { .. } | Job::Collect { .. } => None,
         }
     }
 }
@@ -130,7 +142,7 @@ pub fn brief(event: &Event) -> String {
 }
 
 impl<S: Backend> World<S> {
-    fn is_current(&self, client: usize, life: u64) -> bool {
+    pub(super) fn is_current(&self, client: usize, life: u64) -> bool {
         self.clients[client].life == life && self.clients[client].machine.is_some()
     }
 
@@ -250,6 +262,8 @@ impl<S: Backend> World<S> {
                 self.server.commit(transaction, self.now);
                 self.tell_all();
             }
+            Job::Files { client, life, step } => self.carry_file(client, life, step),
+            Job::Collect { work } => self.go_on_collecting(work),
         }
     }
 
@@ -280,7 +294,7 @@ impl<S: Backend> World<S> {
         self.at(at, Job::Answer { client, life, number, call });
     }
 
-    fn refusal(&mut self) -> Option<Refusal> {
+    pub(super) fn refusal(&mut self) -> Option<Refusal> {
         let (count, how) = &mut self.refusals;
         *count = count.checked_sub(1)?;
         let (code, retry_after_ms) = match how {

@@ -14,8 +14,9 @@ use escale::{Code, Error, Result};
 use super::World;
 use super::act::following;
 use crate::backend::Backend;
+use crate::files::references;
 use crate::outcome::{key_of, outcome};
-use crate::schema::{IDS, Key, data, key};
+use crate::schema::{IDS, Key, PHOTO, data, key};
 
 /// How an operation ended, for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,6 +204,9 @@ impl<S: Backend> World<S> {
                 if number < IDS && arg & 8 != 0 {
                     set.insert("section".into(), crate::schema::SECTIONS[usize::from(arg) % 3].into());
                 }
+                if number >= PHOTO && arg & 3 != 0 {
+                    set.insert("files".into(), references(arg));
+                }
                 if arg > 235 {
                     set.insert("poison".into(), true.into());
                 }
@@ -214,8 +218,9 @@ impl<S: Backend> World<S> {
                 ("doc.patch", Value::Map(args.collect()))
             }
             10..=12 => {
-                let mut data =
-                    data(number, Some(usize::from(arg % 4)).filter(|s| *s < 3), arg % 8, self.editions);
+                let tags = if number >= PHOTO { arg } else { arg % 8 };
+                let section = Some(usize::from(arg % 4)).filter(|s| *s < 3);
+                let mut data = data(number, section, tags, self.editions);
                 if arg > 240 {
                     data.insert("poison".into(), true.into());
                 }
@@ -272,7 +277,10 @@ impl<S: Backend> World<S> {
         }
         let map = args.as_map_mut().expect("arguments");
         for inner in ["set", "data"] {
-            map.get_mut(inner).and_then(Value::as_map_mut).map(|inner| inner.remove("poison"));
+            if let Some(inner) = map.get_mut(inner).and_then(Value::as_map_mut) {
+                inner.remove("poison");
+                self.clients[client].at_hand.leave_out_lost(inner);
+            }
         }
         map.remove("ifVersion");
         let at = self.clients[client].clock(self.now).wall_ms;
