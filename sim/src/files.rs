@@ -184,7 +184,7 @@ impl Filings {
         }
         self.promised.clear();
         self.left.extend(self.store.all());
-        let is_old = now - copied_at + CLOCKS_MS_MAX >= settings.purge_ms();
+        let is_old = now.saturating_sub(*copied_at) + CLOCKS_MS_MAX >= settings.purge_ms();
         if !self.is_used || whole || !is_old {
             return;
         }
@@ -221,7 +221,7 @@ impl Filings {
             }
         }
         for (named, began) in came {
-            if now - began + CLOCKS_MS_MAX >= DAY_MS || began <= self.restored_at {
+            if now.saturating_sub(began) + CLOCKS_MS_MAX >= DAY_MS || began <= self.restored_at {
                 self.left.insert(named);
             }
         }

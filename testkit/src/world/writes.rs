@@ -329,11 +329,18 @@ impl<S: Backend> World<S> {
         if let Effect::Amended { id, by } = &effect {
             ledger.replace(id, by.clone());
         }
+        // An operation whose bytes are lost here is refused even before it is saved.
+        let unsaved: Option<String> = match &effect {
+            Effect::Refused { id, error } if error.code() == Code::LocalDataLost => {
+                ledger.ops.get(id).filter(|issued| !issued.saved).map(|_| id.clone())
+            }
+            _ => None,
+        };
         let mut ended = |id: &String, end: End| {
             let unknown =
                 Issued { place: 0, keys: BTreeSet::new(), saved: true, is_remembered: true, end: None };
             let issued = ledger.ops.entry(id.clone()).or_insert(unknown);
-            issued.saved = true;
+            issued.saved = unsaved.as_ref() != Some(id);
             issued.end = Some(end);
         };
         match effect {
