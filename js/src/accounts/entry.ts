@@ -1,6 +1,7 @@
 /** An account that a session has entered: its tokens, and its passphrase (R74 to R77). */
 
 import type { EscaleError } from "../base/errors.js";
+import type { LiveStatus } from "../session/status.js";
 import type { AccountEntry, EnterOptions, Identity, PasskeySource } from "../session/entry.js";
 import { fault } from "./faults.js";
 import { derive, identityOf, random, saltOf, toBytes, toText, type Bytes } from "./formulas.js";
@@ -124,7 +125,8 @@ export class Entry implements AccountEntry {
   /** Ends the pause that the answer to the session makes. */
   #wake: (() => void) | undefined;
   #isEnded = false;
-  #on: { fail(error: EscaleError): void; lock(): Promise<void> } | undefined;
+  #session: { lock(): Promise<void> } | undefined;
+  #status: LiveStatus | undefined;
 
   private constructor({ at, record, secret, key, device, label }: EntryParts, identity: Identity, storeKey: Bytes | undefined) {
     this.at = at;
@@ -156,9 +158,17 @@ export class Entry implements AccountEntry {
     key.fill(0);
   }
 
-  follow(session: object, on: { fail(error: EscaleError): void; lock(): Promise<void> }): void {
+  follow(session: { lock(): Promise<void> }, status: LiveStatus): void {
     entries.set(session, this);
-    this.#on = on;
+    this.#session = session;
+    this.#status = status;
+    let last: EscaleError | null = null;
+    status.subscribe(({ error }) => {
+      if (error === last) return;
+      last = error;
+      // Without a socket only a sign-in tells whether the account may enter at all (R89).
+      if (error?.code === "forbidden") void this.token({ refused: true });
+    });
   }
 
   mismatch(cause: EscaleError): EscaleError {
@@ -182,14 +192,14 @@ export class Entry implements AccountEntry {
           return this.#given;
         }
         if (failed.code === "wrong_passphrase") {
-          this.#on?.fail(fault("passphrase_changed", "the account has another passphrase", error));
+          this.#status?.fail(fault("passphrase_changed", "the account has another passphrase", error));
           await this.#newPassphrase();
           pause = PAUSE_MS.first;
         } else if (failed.retryable) {
           await this.#rest(pause);
         } else {
           // The reason comes before the end, so that the application knows it then.
-          if (!this.#isEnded) this.#on?.fail(failed);
+          if (!this.#isEnded) this.#status?.fail(failed);
           if (failed.code === "device_revoked" || failed.code === "account_closed") await this.#turnedAway();
           return undefined;
         }
@@ -312,7 +322,7 @@ export class Entry implements AccountEntry {
   async #turnedAway(): Promise<void> {
     if (this.#isEnded) return;
     await this.#record.sign(this.accountKey, undefined, undefined);
-    await this.#on?.lock();
+    await this.#session?.lock();
   }
 }
 
