@@ -23,7 +23,7 @@ export interface Server extends Owner {
 export interface AccountDevice {
   readonly id: string;
   readonly label: string;
-  /** Its first and its last sign-in, in milliseconds since 1970. */
+  /** Its first sign-in and its last use, which is noted once a day, in milliseconds since 1970. */
   readonly first: number;
   readonly last: number;
   /** Whether it is this one. */
