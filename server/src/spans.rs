@@ -19,9 +19,7 @@ pub(crate) use span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller<'h> {
     pub(crate) trace: &'h str,
-    #[cfg_attr(not(feature = "otlp"), expect(dead_code, reason = "only an export continues the trace"))]
     pub(crate) parent: &'h str,
-    #[cfg_attr(not(feature = "otlp"), expect(dead_code, reason = "only an export continues the trace"))]
     pub(crate) flags: &'h str,
 }
 
