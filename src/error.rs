@@ -157,7 +157,7 @@ codes! {
 
     // Accounts (docs/guides/accounts.md).
     /// The login, or the account's key, belongs to another account of the org (R72).
-    LoginTaken "login_taken" A "Choose another login, or sign in if it is yours.";
+    LoginTaken "login_taken" A "Choose another login, or sign in.";
     /// No open invitation has this id.
     InvitationUnknown "invitation_unknown" N "Ask for another invitation.";
     /// The server takes new accounts by invitation only, or none.
@@ -171,11 +171,11 @@ codes! {
     /// The account has another passphrase now (R76).
     PassphraseChanged "passphrase_changed" S "Call session.unlock(passphrase) with the new passphrase.";
     /// The store on this device belongs to another account of the same login (R75).
-    AccountMismatch "account_mismatch" A "Call wipe and accounts.forget to make room, then open again.";
+    AccountMismatch "account_mismatch" A "Call wipe and accounts.forget to make room.";
 
     // The store on the device.
     /// The passphrase, or the key, does not open the store.
-    WrongPassphrase "wrong_passphrase" S "Ask for the passphrase again; where it is forgotten, wipe({ org, account }) makes room for a new store.";
+    WrongPassphrase "wrong_passphrase" S "Ask for the passphrase again; if it is forgotten, wipe({ org, account }) makes room.";
     /// The store's header is damaged: K cannot be read from it.
     StoreDamaged "store_damaged" X "Call wipe({ org, account }), which needs no session, then open in `synced` to load everything again.";
     /// The device has no store for this org and account.

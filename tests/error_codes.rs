@@ -22,26 +22,33 @@ fn typescript_names_every_code_and_no_other() {
     assert_eq!(declared, expected);
 }
 
-/// The tables of the entries that have their own.
-const ENTRIES: [&str; 2] =
-    [include_str!("../js/src/accounts/faults.ts"), include_str!("../js/src/files/faults.ts")];
+/// The tables that other entries have: the part that they share, and their own.
+const ENTRIES: [(&str, &str); 3] = [
+    ("COMMON", include_str!("../js/src/base/faults.ts")),
+    ("FAULTS", include_str!("../js/src/accounts/faults.ts")),
+    ("FAULTS", include_str!("../js/src/files/faults.ts")),
+];
 
 #[test]
 fn the_codes_that_typescript_raises_have_the_kind_and_the_cure_of_the_table() {
-    check(between("export const RAISED_HERE = {\n", "} as const"), &[Kind::X]);
-    for entry in ENTRIES {
-        let (_, rest) = entry.split_once("const FAULTS = {\n").expect("the table of the entry begins");
-        check(rest.split_once("} as const").expect("it ends").0, &[Kind::C, Kind::O, Kind::X]);
+    let main = between("export const RAISED_HERE = {\n", "} as const");
+    check(main, &[Kind::X], |kind, cure| format!("{{ kind: \"{kind}\", cure: \"{cure}\" }}"));
+    for (name, entry) in ENTRIES {
+        let (_, rest) =
+            entry.split_once(&format!("const {name} = {{\n")).expect("the table of the entry begins");
+        let (table, _) = rest.split_once("} as const").expect("it ends");
+        let own = table.strip_prefix("  ...COMMON,\n").unwrap_or(table);
+        check(own, &[Kind::C, Kind::O, Kind::X], |kind, cure| format!("[\"{kind}\", \"{cure}\"]"));
     }
 }
 
 /// `retryable` are the kinds that the function of the table calls so.
-fn check(table: &str, retryable: &[Kind]) {
+fn check(table: &str, retryable: &[Kind], row: impl Fn(&str, &str) -> String) {
     assert!(!table.is_empty());
     for line in table.lines() {
-        let (name, _) = line.trim().split_once(':').expect("a line is `name: { .. }`");
+        let (name, _) = line.trim().split_once(':').expect("a line is `name: ..`");
         let code = Code::parse(name).expect("the code exists");
-        let expected = format!("{name}: {{ kind: \"{:?}\", cure: \"{}\" }},", code.kind(), code.cure());
+        let expected = format!("{name}: {},", row(&format!("{:?}", code.kind()), code.cure()));
         assert_eq!(line.trim(), expected);
         assert!(!code.is_retryable() || retryable.contains(&code.kind()), "{name} is retryable");
     }

@@ -24,6 +24,7 @@ const HELP = `escale-conformance: checks a server of the Escale protocol from ou
   --parallel N         checks at once (6)
   --run NAME           the orgs are kit-NAME-...; random by default
   --no-socket          the server has no socket
+  --accounts           the server has accounts, and anyone may sign up
   --without PART,PART  the server lacks these parts of the schema language: ${Object.keys(PARTS).join(", ")}
   --verbose            passed checks, too
 
@@ -42,7 +43,7 @@ ${Object.entries(HOOKS).map(([name, does]) => `  --${name.padEnd(12)} ${does}`).
 `;
 
 const TEXTS = ["only", "form", "seed", "histories", "steps", "parallel", "run", "token", "token-other", "token-read", "token-foreign", "token-ends", "origin", "second-url", "slack", "skew", "without", ...Object.keys(HOOKS)];
-const FLAGS = ["quick", "no-socket", "verbose", "help"];
+const FLAGS = ["quick", "no-socket", "accounts", "verbose", "help"];
 
 const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 

@@ -40,14 +40,14 @@ export class Kit {
     this.needsSocket();
     return new Socket(this, { token: this.options.token, ...more });
   }
-  /** Sends a request; each answer passes the watches, except those about files that are no refusals. */
+  /** Sends a request; each answer passes the watches, except those about files and accounts that are no refusals. */
   async exchange({ org = this.org, token = this.options.token, headers, path, base, url, ...rest }) {
     const bearer = token === undefined ? {} : { Authorization: `Bearer ${token}` };
     const target = url ?? this.url(org, path, base);
     const known = this.watcher.sending({ org, token, message: rest.message });
     const found = await exchange({ url: target, headers: { ...bearer, ...headers }, ...rest });
     this.last = Object.assign(found, { org, known });
-    if (!/^files?\b/.test(path) || found.status >= 400) this.watcher.exchange(found);
+    if (!/^(files?|account)\b/.test(path) || found.status >= 400) this.watcher.exchange(found);
     return found;
   }
 

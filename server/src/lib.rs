@@ -21,4 +21,5 @@ pub mod provider;
 pub mod rights;
 pub mod seal;
 pub mod settings;
+mod spans;
 pub mod sweep;

@@ -142,6 +142,32 @@ fn a_log_longer_than_its_bounds_becomes_a_checkpoint() {
     }
 }
 
+/// A batch in which most documents leave lists those that are left, because they are fewer.
+#[test]
+fn a_batch_that_most_documents_leave_is_a_checkpoint() {
+    for (limit, left, is_due) in [(9, 9, true), (9, 10, false), (10, 0, false)] {
+        let device = MemoryDevice::shared();
+        let mut account = holder(&device);
+        account.layout.set_limits(Limits { changes_min: limit, ..Limits::default() });
+        let class = Def::class_of(&name("Doc"));
+        tell(&mut account, &class, (0..10 + left).map(|doc| row(pk(doc), 300, data(doc, 300))).collect());
+        flush(&mut account).unwrap();
+        let before = account.layout.base;
+        tell(
+            &mut account,
+            &class,
+            (0..10)
+                .map(|doc| Row { deleted: true, data: None, ..row(pk(doc), 400, data(doc, 400)) })
+                .collect(),
+        );
+        flush(&mut account).unwrap();
+        assert_eq!(account.layout.base > before, is_due, "{limit} {left}");
+        let opened = open(&device, 2);
+        assert!(!opened.damage.any());
+        assert!(Whole::of(&opened.memory) == Whole::of(&account.memory), "{limit} {left}");
+    }
+}
+
 /// A record of a checkpoint takes 16,000 entries: each document is one, and so is each link.
 #[test]
 fn a_checkpoint_of_many_documents_has_several_records() {
@@ -233,7 +259,7 @@ fn a_layout_read_again_keeps_its_header_its_limits_and_what_is_due() {
     for (own_is_due, is_due) in [(false, false), (false, true), (true, false), (true, true)] {
         for header in [Vec::new(), vec![2; 5]] {
             let (mut own, mut opened) = (open(&device, 2).layout, open(&device, 3).layout);
-            own.set_limits(Limits { log_bytes_min: 7, sparse_pages: 3 });
+            own.set_limits(Limits { log_bytes_min: 7, sparse_pages: 3, ..Limits::default() });
             (own.header, opened.header) = (vec![1; 5], header.clone());
             (own.is_backup_due, opened.is_backup_due) = (own_is_due, is_due);
             own.go_on_from(opened);

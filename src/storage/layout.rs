@@ -11,6 +11,9 @@ use crate::store::{RecordKey, Table};
 /// Bytes of the log below which it is never folded into a checkpoint.
 const LOG_BYTES_MIN: usize = 256 << 10;
 
+/// The same, of changed documents.
+const CHANGES_MIN: usize = 1_000;
+
 /// Pages with at most this many bytes in use are worth rewriting, once there are this many of them. The
 /// content of four fits in one, so that each rewriting leaves fewer pages.
 const SPARSE_BYTES: usize = PAGE_ROWS_BYTES / 4;
@@ -54,13 +57,15 @@ pub struct Layout {
 pub struct Limits {
     /// Bytes of the log below which it is never folded into a checkpoint.
     pub log_bytes_min: usize,
+    /// Changed documents up to which a batch is never a checkpoint because of their number.
+    pub changes_min: usize,
     /// Sparse pages from which they are rewritten together.
     pub sparse_pages: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { log_bytes_min: LOG_BYTES_MIN, sparse_pages: SPARSE_PAGES }
+        Limits { log_bytes_min: LOG_BYTES_MIN, changes_min: CHANGES_MIN, sparse_pages: SPARSE_PAGES }
     }
 }
 

@@ -160,7 +160,7 @@ impl World {
         let generation = block_on(self.leader.store.take_over(seen)).unwrap();
         assert_eq!(generation, Some(seen + 1));
         self.leader.layout.lead(generation);
-        self.leader.layout.set_limits(Limits { log_bytes_min: 1_500, sparse_pages: 4 });
+        self.leader.layout.set_limits(Limits { log_bytes_min: 1_500, changes_min: 3, sparse_pages: 4 });
     }
 
     pub fn keys(&self) -> StoreKeys {
@@ -295,7 +295,8 @@ impl World {
         let Account { memory, layout, .. } = &mut self.leader;
         // A long log alone makes no batch.
         let must = layout.chunks == 0 || !layout.strays.is_empty();
-        let is_due = must || layout.log_bytes > layout.checkpoint_bytes.max(1_500);
+        let is_long = layout.log_bytes > layout.checkpoint_bytes.max(1_500);
+        let is_due = must || is_long || memory.dirty.documents.len() > memory.documents().count().max(3);
         let has_news = !memory.is_clean() || self.due.is_some() || !layout.restored.is_empty();
         let (base, is_late) = (layout.base, layout.is_mark_behind);
         let is_own = self.due.is_some() || memory_is_own(memory) || layout.is_backup_due;

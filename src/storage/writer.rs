@@ -94,7 +94,10 @@ impl Layout {
         let places: Places = placed.iter().map(|(key, _, place)| (key.clone(), *place)).collect();
         let due = self.chunks == 0
             || !self.strays.is_empty()
-            || self.log_bytes > self.limits.log_bytes_min.max(self.checkpoint_bytes);
+            || self.log_bytes > self.limits.log_bytes_min.max(self.checkpoint_bytes)
+            // Most documents have left: the state that is left is shorter than the list of those.
+            || (dirty.documents.len() > self.limits.changes_min
+                && dirty.documents.len() > memory.documents().count());
         let deltas = if due {
             checkpoint::whole(memory, &self.session, &places)
         } else {

@@ -44,7 +44,7 @@ test("each check has an id of its own, a hint, and needs that exist", () => {
   const ids = ALL.map(({ id }) => id);
   assert.deepEqual(ids.filter((id, i) => ids.indexOf(id) !== i), []);
   assert.deepEqual(ALL.filter(({ hint }) => !hint).map(({ id }) => id), []);
-  const known = new Set([...Object.keys(HOOKS), "token", "tokenOther", "tokenRead", "tokenForeign", "tokenEnds", "secondUrl"]);
+  const known = new Set([...Object.keys(HOOKS), "token", "tokenOther", "tokenRead", "tokenForeign", "tokenEnds", "secondUrl", "accounts"]);
   assert.deepEqual(ALL.flatMap(({ needs }) => needs).filter((need) => !known.has(need)), []);
 });
 

@@ -116,7 +116,7 @@ impl Scenario {
         }
         // With these limits, even short runs reach checkpoints and rewritten pages.
         let limits = if BEGINNINGS[self.beginning].1 {
-            Limits { log_bytes_min: 300, sparse_pages: 2 }
+            Limits { log_bytes_min: 300, changes_min: 2, sparse_pages: 2 }
         } else {
             Limits::default()
         };

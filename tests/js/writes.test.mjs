@@ -248,6 +248,16 @@ test("a discarded operation fails with what it was refused for", async () => {
   assert.deepEqual(session.refused.value, []);
 });
 
+test("a question that the server refuses is discarded, and fails with the reason", async () => {
+  const { session, core } = await openFake(schema);
+  const asked = session.quota("g");
+  core.refuse("op1");
+  await assert.rejects(asked, { code: "forbidden" });
+  await settled();
+  assert.deepEqual(session.refused.value, []);
+  assert.deepEqual(written(core), [["quota.get", { of: "g" }, {}]]);
+});
+
 test("a refusal that comes just before the session closes is no error of the page", async (t) => {
   const { session, core } = await openFake(schema);
   session.refused.subscribe(() => {});

@@ -82,6 +82,7 @@ impl World {
         }
         let limits = Limits {
             log_bytes_min: [300, 2_000, 256 << 10][pick(3) as usize],
+            changes_min: [0, 5, 1_000][pick(3) as usize],
             sparse_pages: [2, 6, 64][pick(3) as usize],
         };
         let policies = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];

@@ -25,28 +25,29 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 17] = [
+const SERVER: [(&str, &[&str]); 18] = [
     ("clock", &[]),
     ("figures", &[]),
     ("file_stamp", &[]),
     ("files", &[]),
     ("settings", &[]),
+    ("spans", &[]),
     ("mark", &[]),
     ("provider", &[]),
     ("rights", &[]),
     ("seal", &["provider"]),
-    ("engine", &["clock", "figures", "files", "settings", "mark", "provider", "rights", "seal"]),
+    ("engine", &["clock", "figures", "files", "settings", "spans", "mark", "provider", "rights", "seal"]),
     ("accounts", &["engine"]),
     ("database", &["files", "mark", "provider", "engine"]),
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
     ("backup", &["engine", "provider"]),
-    ("http", &["accounts", "figures", "file_stamp", "engine", "provider"]),
+    ("http", &["accounts", "figures", "file_stamp", "spans", "engine", "provider"]),
     (
         "cli",
         &[
             "accounts", "backup", "clock", "settings", "seal", "database", "engine", "files", "import",
-            "http", "rights", "sweep",
+            "http", "rights", "spans", "sweep",
         ],
     ),
 ];

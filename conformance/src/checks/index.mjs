@@ -1,3 +1,4 @@
+import { accounts } from "./callers/accounts.mjs";
 import { builtIn } from "./built-in.mjs";
 import { forms } from "./forms.mjs";
 import { histories } from "./histories.mjs";
@@ -16,7 +17,7 @@ import { pull } from "./pull.mjs";
 import { references } from "./references.mjs";
 import { socket } from "./socket.mjs";
 import { time } from "./time.mjs";
-import { tokens } from "./tokens.mjs";
+import { tokens } from "./callers/tokens.mjs";
 
 /** Every check, in the order of docs/protocol.md. */
 export const CHECKS = [
@@ -37,6 +38,7 @@ export const CHECKS = [
   ...unexecuted,
   ...builtIn,
   ...tokens,
+  ...accounts,
   ...limits,
   ...socket,
   ...histories,

@@ -1,6 +1,5 @@
 /** The sections of docs/protocol.md that no check can see from outside, each with the reason. */
 export const UNCHECKABLE = {
-  accounts: "a server may leave accounts out, and the kit has no passphrases of yours; `tests/vectors/accounts.json` has every formula",
   restrictions: "a server may have none, and only an administrator of yours can restrict an account of the kit",
   "operations-that-never-succeed": "it needs an operation that fails while it runs, and the built-in ones do not",
   "registered-operations": "it describes the inside of the reference server",

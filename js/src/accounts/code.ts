@@ -5,36 +5,19 @@ import type { Bytes } from "./formulas.js";
 /** The letters of a code: digits and letters that nobody takes for others. */
 const LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/** A recovery code as text: 32 characters in 8 groups. */
-export function codeText(code: Uint8Array): string {
-  let text = "";
-  let bits = 0;
-  let held = 0;
-  for (const byte of code) {
-    held = (held << 8) | byte;
-    bits += 8;
-    for (; bits >= 5; bits -= 5) text += LETTERS[(held >> (bits - 5)) & 31] ?? "";
-    held &= 31;
-  }
-  return (text.match(/.{4}/g) ?? []).join("-");
+/** The same bits, in numbers of another width. */
+function regroup(numbers: readonly number[], from: number, to: number): number[] {
+  const bits = numbers.map((number) => number.toString(2).padStart(from, "0")).join("");
+  return Array.from({ length: bits.length / to }, (_, at) => parseInt(bits.slice(at * to, (at + 1) * to), 2));
 }
+
+/** A recovery code as text: 32 characters in 8 groups. */
+export const codeText = (code: Uint8Array): string =>
+  regroup([...code], 8, 5).map((number, at) => (at && at % 4 === 0 ? "-" : "") + LETTERS.charAt(number)).join("");
 
 /** The code of a text that somebody typed. Undefined if it is none. */
 export function codeOf(text: string): Bytes | undefined {
   const letters = text.toUpperCase().replaceAll(/[\s-]/g, "").replaceAll("O", "0").replaceAll(/[IL]/g, "1");
-  if (!/^[0-9A-HJKMNP-TV-Z]{32}$/.test(letters)) return undefined;
-  const code = new Uint8Array(20);
-  let bits = 0;
-  let held = 0;
-  let at = 0;
-  for (const letter of letters) {
-    held = (held << 5) | LETTERS.indexOf(letter);
-    bits += 5;
-    if (bits >= 8) {
-      code[at++] = (held >> (bits - 8)) & 0xff;
-      bits -= 8;
-      held &= 0xff;
-    }
-  }
-  return code;
+  const numbers = Array.from(letters, (letter) => LETTERS.indexOf(letter));
+  return numbers.length === 32 && !numbers.includes(-1) ? new Uint8Array(regroup(numbers, 5, 8)) : undefined;
 }

@@ -1,13 +1,13 @@
 /** An account that a session has entered: its tokens, and its passphrase (R74 to R77). */
 
 import type { EscaleError } from "../base/errors.js";
+import type { LiveStatus } from "../session/status.js";
 import type { AccountEntry, EnterOptions, Identity, PasskeySource } from "../session/entry.js";
-import { Deferred } from "../base/deferred.js";
 import { fault } from "./faults.js";
 import { derive, identityOf, random, saltOf, toBytes, toText, type Bytes } from "./formulas.js";
-import { DeviceRecord } from "./record.js";
+import { recordOf, type DeviceRecord } from "./record.js";
 import { passkeySecret, passphraseSecret, wrap, type Secret } from "./secret.js";
-import { ask, changeWraps, signIn, type SecretSource, type Server, type SignedIn } from "./wire.js";
+import { ask, changeWraps, codeOf, signIn, type SecretSource, type Server, type SignedIn } from "./wire.js";
 
 /** The pauses between attempts to sign in while the server cannot be reached. */
 const PAUSE_MS = { first: 1_000, longest: 60_000 } as const;
@@ -28,7 +28,7 @@ export const passphraseSource = (at: Server, passphrase: string): SecretSource =
 export const sourceOf = (secret: Secret): SecretSource => ({
   id: secret.id,
   of: (rounds) =>
-    rounds === secret.rounds ? Promise.resolve(secret) : Promise.reject(fault("wrong_passphrase", "the passphrase was stored anew")),
+    rounds === secret.rounds ? Promise.resolve(secret) : Promise.reject(fault("wrong_passphrase", "it was stored with other rounds")),
 });
 
 /** Signs in with the device's id; if that was ended, as a new device. */
@@ -41,29 +41,27 @@ async function signInHere(at: Server, source: SecretSource, id: string | undefin
   }
 }
 
-const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code;
-
 /** Enters an account. The first time on a device, and in incognito, it asks the server. */
 export async function enter(options: EnterOptions): Promise<Entry> {
   const { org, account: login, mode, server, passphrase, passkey, device: label } = options;
-  if (login === "") throw fault("bad_option", "account: the login is missing");
+  if (login === "") throw fault("bad_option", "account: missing");
   const at: Server = { org, login, server: server ?? "" };
   const isIncognito = mode === "incognito";
-  const record = await DeviceRecord.of(at, !isIncognito);
+  const record = await recordOf(at, !isIncognito);
   const { ways, device, account: known } = await record.read();
   const secret = await secretOf(at, ways, passphrase, passkey);
   const key = await record.open(secret);
   if (key) return Entry.of({ at, record, secret, key, device, label, isIncognito });
   const isKnown = ways.some(({ id }) => id === secret.id);
   if (mode === "avion") {
-    throw isKnown ? fault("wrong_passphrase", "the account does not open with it") : fault("no_store", "the account was never opened on this device");
+    throw isKnown ? fault("wrong_passphrase", "the account does not open with it here") : fault("no_store", "the account was never opened here");
   }
   try {
     const source = passphrase === undefined ? sourceOf(secret) : passphraseSource(at, passphrase);
     const signed = await signInHere(at, source, device, label);
     if (known !== undefined && known !== signed.identity.account) {
       // Its record, and the store that opens by it, stay as they are (R75).
-      throw fault("account_mismatch", "this device has another account under this login");
+      throw fault("account_mismatch", "the login has another account here");
     }
     const entry = await Entry.of({ ...signed, at, record, label, isIncognito });
     await entry.has(signed);
@@ -71,7 +69,7 @@ export async function enter(options: EnterOptions): Promise<Entry> {
   } catch (error) {
     // With no network, a device that knows the account can tell that the passphrase is not the one it knows.
     throw codeOf(error) === "offline" && isKnown
-      ? fault("wrong_passphrase", "the device does not open with it, and the server cannot be asked", error)
+      ? fault("wrong_passphrase", "the account does not open with it here, and the server is not reached", error)
       : error;
   }
 }
@@ -87,7 +85,7 @@ async function secretOf(
     const { id, output } = await passkey.use(await saltOf(at.org, at.login), ids);
     return passkeySecret(at, id, output);
   }
-  if (passphrase === undefined) throw fault("bad_option", "passphrase: an account needs it, or a passkey");
+  if (passphrase === undefined) throw fault("bad_option", "passphrase: missing");
   return passphraseSecret(at, passphrase, ways.find(({ id }) => id === "passphrase")?.rounds);
 }
 
@@ -124,11 +122,11 @@ export class Entry implements AccountEntry {
   #renewing: Promise<void> | undefined;
   /** The answer in flight to the session, which may ask again meanwhile. */
   #asking: Promise<string | undefined> | undefined;
-  /** Whether the new passphrase of the account is awaited, and its arrival. */
-  #unlocked: Deferred<void> | undefined;
-  readonly #ended = new Deferred<void>();
+  /** Ends the pause that the answer to the session makes. */
+  #wake: (() => void) | undefined;
   #isEnded = false;
-  #on: { fail(error: EscaleError): void; lock(): Promise<void> } | undefined;
+  #session: { lock(): Promise<void> } | undefined;
+  #status: LiveStatus | undefined;
 
   private constructor({ at, record, secret, key, device, label }: EntryParts, identity: Identity, storeKey: Bytes | undefined) {
     this.at = at;
@@ -160,13 +158,21 @@ export class Entry implements AccountEntry {
     key.fill(0);
   }
 
-  follow(session: object, on: { fail(error: EscaleError): void; lock(): Promise<void> }): void {
+  follow(session: { lock(): Promise<void> }, status: LiveStatus): void {
     entries.set(session, this);
-    this.#on = on;
+    this.#session = session;
+    this.#status = status;
+    let last: EscaleError | null = null;
+    status.subscribe(({ error }) => {
+      if (error === last) return;
+      last = error;
+      // Without a socket only a sign-in tells whether the account may enter at all (R89).
+      if (error?.code === "forbidden") void this.token({ refused: true });
+    });
   }
 
   mismatch(cause: EscaleError): EscaleError {
-    return fault("account_mismatch", "the store on this device belongs to another account, or was made without accounts", cause);
+    return fault("account_mismatch", "the store here is of another account, or of none", cause);
   }
 
   /** The token for the session. It waits for the server, and for the new passphrase if that was changed elsewhere. */
@@ -186,14 +192,14 @@ export class Entry implements AccountEntry {
           return this.#given;
         }
         if (failed.code === "wrong_passphrase") {
-          this.#on?.fail(fault("passphrase_changed", "the passphrase was changed on another device", error));
+          this.#status?.fail(fault("passphrase_changed", "the account has another passphrase", error));
           await this.#newPassphrase();
           pause = PAUSE_MS.first;
         } else if (failed.retryable) {
-          await Promise.race([rest(pause), this.#ended.promise]);
+          await this.#rest(pause);
         } else {
           // The reason comes before the end, so that the application knows it then.
-          if (!this.#isEnded) this.#on?.fail(failed);
+          if (!this.#isEnded) this.#status?.fail(failed);
           if (failed.code === "device_revoked" || failed.code === "account_closed") await this.#turnedAway();
           return undefined;
         }
@@ -204,14 +210,18 @@ export class Entry implements AccountEntry {
 
   /** Waits until this tab is unlocked, or another tab of the device has a token again. */
   async #newPassphrase(): Promise<void> {
-    this.#unlocked = new Deferred();
-    let isOver = false;
-    void Promise.race([this.#unlocked.promise, this.#ended.promise]).then(() => (isOver = true));
-    while (!isOver) {
+    const before = this.#token;
+    for (;;) {
       const token = await this.#record.token(this.accountKey);
-      if (token !== undefined && token !== this.#given && token !== this.#last) return;
-      await Promise.race([this.#unlocked.promise, this.#ended.promise, rest(LOOK_MS)]);
+      const isOther = token !== undefined && token !== this.#given && token !== this.#last;
+      if (this.#isEnded || this.#token !== before || isOther) return;
+      await this.#rest(LOOK_MS);
     }
+  }
+
+  /** Ends after a while, when the network comes back, or when there is no more to wait for. */
+  async #rest(ms: number): Promise<void> {
+    if (!this.#isEnded) await rest(ms, (wake) => (this.#wake = wake));
   }
 
   /** Asks with a token, and once more with another one if the server refuses it. */
@@ -243,7 +253,7 @@ export class Entry implements AccountEntry {
 
   async unlock(passphrase: string): Promise<void> {
     await this.#renew(passphraseSource(this.at, passphrase));
-    this.#unlocked?.resolve();
+    this.#wake?.();
   }
 
   async wipe(): Promise<void> {
@@ -252,14 +262,14 @@ export class Entry implements AccountEntry {
     this.#isEnded = true;
     if (token !== undefined) {
       const signOut = ask(this.at, { do: "sign-out" }, token).catch(() => {});
-      await Promise.race([signOut, rest(SIGN_OUT_MS)]);
+      await rest(SIGN_OUT_MS, (wake) => void signOut.then(wake));
     }
     await this.#record.forget();
   }
 
   end(): void {
     this.#isEnded = true;
-    this.#ended.resolve();
+    this.#wake?.();
     this.#secret.x.fill(0);
     this.accountKey.fill(0);
     this.key?.fill(0);
@@ -302,7 +312,7 @@ export class Entry implements AccountEntry {
     const signed = await signIn(this.at, source, { id: this.#device, label: this.#label }, this.#last);
     this.#check();
     if (toText(signed.key) !== toText(this.accountKey)) {
-      throw fault("account_mismatch", "the server has another key for this login");
+      throw fault("account_mismatch", "the login has another account on the server");
     }
     signed.key.fill(0);
     await this.has(signed);
@@ -312,15 +322,15 @@ export class Entry implements AccountEntry {
   async #turnedAway(): Promise<void> {
     if (this.#isEnded) return;
     await this.#record.sign(this.accountKey, undefined, undefined);
-    await this.#on?.lock();
+    await this.#session?.lock();
   }
 }
 
 /** The account of each open session. */
 export const entries = new WeakMap<object, Entry>();
 
-/** Ends after a while, or when the network comes back. */
-function rest(ms: number): Promise<void> {
+/** Ends after a while, when the network comes back, or when `end` is called. */
+function rest(ms: number, take: (end: () => void) => void): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);
@@ -329,5 +339,6 @@ function rest(ms: number): Promise<void> {
     };
     const timer = setTimeout(end, ms + (random(1)[0] ?? 0));
     globalThis.addEventListener?.("online", end);
+    take(end);
   });
 }

@@ -1,13 +1,13 @@
 /** The requests of an account's owner: sign up, recover, devices, other ways in. */
 
 import type { Adapter } from "../wasm/core.js";
-import { codeOf, codeText } from "./code.js";
+import { codeOf as bytesOf, codeText } from "./code.js";
 import { entries, passphraseSource, sourceOf, type Entry } from "./entry.js";
 import { fault } from "./faults.js";
 import { identityOf, random, saltOf, toBytes, type Bytes } from "./formulas.js";
-import { DeviceRecord } from "./record.js";
+import { recordOf } from "./record.js";
 import { codeSecret, passkeySecret, passphraseSecret, wrap, type Wrap } from "./secret.js";
-import { ask, changeWraps, closeAccount, signIn, type AccountDevice, type Server, type WrapInfo } from "./wire.js";
+import { ask, changeWraps, codeOf, proven, signIn, type AccountDevice, type Server, type WrapInfo } from "./wire.js";
 
 /** Where an account is, or is to be. */
 export interface AccountPlace {
@@ -22,15 +22,11 @@ export interface AccountPlace {
 /** How often a sign-up is sent whose answer was lost. The server gives a repeat the same answer. */
 const SIGN_UPS_MAX = 3;
 
-const placeOf = ({ server, org, account }: AccountPlace): Server => {
-  for (const [name, text] of Object.entries({ org, account })) {
+const placeOf = ({ server, org, account, passphrase }: AccountPlace & { passphrase: string }): Server => {
+  for (const [name, text] of Object.entries({ org, account, passphrase })) {
     if (typeof text !== "string" || text === "") throw fault("bad_option", `${name}: must be a string, not empty`);
   }
   return { server, org, login: account };
-};
-
-const check = (name: string, passphrase: unknown): void => {
-  if (typeof passphrase !== "string" || passphrase === "") throw fault("bad_option", `${name}: must be a string, not empty`);
 };
 
 const entryOf = (session: object): Entry => {
@@ -52,7 +48,6 @@ export async function signUp(
   options: AccountPlace & { passphrase: string; invitation?: string; recoveryCode?: boolean; from?: object },
 ): Promise<{ account: string; code?: string }> {
   const at = placeOf(options);
-  check("passphrase", options.passphrase);
   const key = options.from ? entryOf(options.from).accountKey.slice() : random(32);
   const { account, publicKey } = await identityOf(key, at.org);
   const wraps = [await wrap(await passphraseSecret(at, options.passphrase), at, key)];
@@ -62,10 +57,10 @@ export async function signUp(
   for (let tries = 1; ; tries++) {
     try {
       const answer = await ask(at, { do: "sign-up", login: at.login, pub: publicKey, wraps, ...(invite && { invite }) });
-      if (answer["account"] !== account) throw fault("bad_reply", "sign-up: another account than the key's");
+      if (answer["account"] !== account) throw fault("bad_reply", "sign-up: another account's id");
       return { account, ...(made && { code: made.code }) };
     } catch (error) {
-      const { code } = error as { code?: string };
+      const code = codeOf(error);
       if (code === "login_taken") return signedUpBefore(at, options, error);
       if (code !== "offline" || tries === SIGN_UPS_MAX) throw error;
     }
@@ -80,7 +75,7 @@ async function signedUpBefore(
 ): Promise<{ account: string; code?: string }> {
   const source = passphraseSource(at, passphrase);
   const signed = await signIn(at, source, {}).catch((error: unknown) => {
-    throw (error as { code?: string }).code === "wrong_passphrase" ? taken : error;
+    throw codeOf(error) === "wrong_passphrase" ? taken : error;
   });
   const made = recoveryCode ? await newCode(at, signed.key) : undefined;
   if (made) await changeWraps(at, source, { put: [made.put] }, signed.token);
@@ -91,9 +86,8 @@ async function signedUpBefore(
 /** Sets a new passphrase by the recovery code. All devices then ask for it. Errors: `wrong_passphrase`, `offline`. */
 export async function recover(options: AccountPlace & { code: string; passphrase: string }): Promise<void> {
   const at = placeOf(options);
-  check("passphrase", options.passphrase);
-  const code = codeOf(options.code);
-  if (!code) throw fault("wrong_passphrase", "code: 32 letters and digits, as they were shown once");
+  const code = bytesOf(options.code);
+  if (!code) throw fault("wrong_passphrase", "code: not 32 letters and digits");
   const source = sourceOf(await codeSecret(at, code));
   const signed = await signIn(at, source, {});
   const put = [await wrap(await passphraseSecret(at, options.passphrase), at, signed.key)];
@@ -133,15 +127,17 @@ export async function placeOfPasskey(session: object): Promise<{
   };
 }
 
-const change = (entry: Entry, passphrase: string, changes: { put?: Wrap[]; remove?: string[] }): Promise<void> =>
+const change = (entry: Entry, passphrase: string, changes: { put?: Wrap[]; remove?: string[] }): Promise<unknown> =>
   entry.withToken((token) => changeWraps(entry.at, passphraseSource(entry.at, passphrase), changes, token));
 
-/** The ways to open the account. */
-export async function wraps(session: object): Promise<WrapInfo[]> {
+/** A request that the token alone allows. */
+function asked(session: object, request: object): Promise<Record<string, unknown>> {
   const entry = entryOf(session);
-  const answer = await entry.withToken((token) => ask(entry.at, { do: "wraps" }, token));
-  return answer["wraps"] as WrapInfo[];
+  return entry.withToken((token) => ask(entry.at, request, token));
 }
+
+/** The ways to open the account. */
+export const wraps = async (session: object): Promise<WrapInfo[]> => (await asked(session, { do: "wraps" }))["wraps"] as WrapInfo[];
 
 /** Removes a way to open the account. The last passphrase or code stays. */
 export async function removeWrap(session: object, id: string, passphrase: string): Promise<void> {
@@ -149,16 +145,12 @@ export async function removeWrap(session: object, id: string, passphrase: string
 }
 
 /** The devices that have signed in. */
-export async function devices(session: object): Promise<AccountDevice[]> {
-  const entry = entryOf(session);
-  const answer = await entry.withToken((token) => ask(entry.at, { do: "devices" }, token));
-  return answer["devices"] as AccountDevice[];
-}
+export const devices = async (session: object): Promise<AccountDevice[]> =>
+  (await asked(session, { do: "devices" }))["devices"] as AccountDevice[];
 
 /** Signs a device out, or all others. Its session locks once it hears of it; its data stays on it, encrypted (R77). */
 export async function revoke(session: object, device: string): Promise<void> {
-  const entry = entryOf(session);
-  await entry.withToken((token) => ask(entry.at, { do: "revoke", device }, token));
+  await asked(session, { do: "revoke", device });
 }
 
 /**
@@ -167,11 +159,11 @@ export async function revoke(session: object, device: string): Promise<void> {
  */
 export async function close(session: object, passphrase: string, options: { force?: boolean } = {}): Promise<void> {
   const entry = entryOf(session);
-  const force = options.force === true && { force: true };
-  await entry.withToken((token) => closeAccount(entry.at, passphraseSource(entry.at, passphrase), { ...force }, token));
+  const other = options.force === true ? { force: true } : {};
+  await entry.withToken((token) => proven(entry.at, passphraseSource(entry.at, passphrase), "close", other, token));
 }
 
 /** Deletes the account's record from this device, after `wipe({ org, account })`. */
 export async function forget({ org, account }: { org: string; account: string }): Promise<void> {
-  await (await DeviceRecord.of({ org, login: account })).forget();
+  await (await recordOf({ org, login: account })).forget();
 }

@@ -27,89 +27,83 @@ interface Stored {
 }
 
 /** The record of an account on this device; without IndexedDB, and in incognito, nothing stays. */
-export class DeviceRecord {
-  readonly #owner: Owner;
-  readonly #name: string;
-  readonly #isKept: boolean;
+export type DeviceRecord = Awaited<ReturnType<typeof recordOf>>;
 
-  private constructor(owner: Owner, name: string, isKept: boolean) {
-    this.#owner = owner;
-    this.#name = name;
-    this.#isKept = isKept && typeof indexedDB !== "undefined";
-  }
+/** The record of an account. */
+export async function recordOf(owner: Owner, isKept = true) {
+  const hash = await sha256(utf8(`escale/1/account-record/${owner.org}/${owner.login}`));
+  const name = `escale1-account-${toText(hash.slice(0, 16))}`;
 
-  static async of(owner: Owner, isKept = true): Promise<DeviceRecord> {
-    const hash = await sha256(utf8(`escale/1/account-record/${owner.org}/${owner.login}`));
-    return new DeviceRecord(owner, `escale1-account-${toText(hash.slice(0, 16))}`, isKept);
-  }
-
-  /** The record. */
-  async read(): Promise<Stored> {
-    const stored = await this.#with("readonly", (store) => store.get(0) as IDBRequest<Stored | undefined>);
-    return stored ?? { ways: [] };
-  }
-
-  /** Opens the record: K. Undefined if the secret opens none of it. */
-  async open(secret: Secret): Promise<Bytes | undefined> {
-    const way = (await this.read()).ways.find(({ id, rounds }) => id === secret.id && rounds === secret.rounds);
-    return way && unwrapHere(secret, this.#owner, way.sealed);
-  }
-
-  /** Adds a way into the account, or replaces the one of the same kind. */
-  async keep(secret: Secret, key: Bytes, account: string): Promise<void> {
-    const { id, rounds } = secret;
-    const way = { id, rounds, sealed: await wrapHere(secret, this.#owner, key) };
-    await this.#change((stored) => ({ ...stored, account, ways: [...stored.ways.filter((other) => other.id !== id), way] }));
-  }
-
-  /** Notes the device's id and its token. */
-  async sign(key: Bytes, device: string | undefined, token: string | undefined): Promise<void> {
-    const sealed = token === undefined ? undefined : await seal(await tokenKey(key), utf8(token), utf8(this.#name));
-    await this.#change((stored) => ({ ...stored, device, token: sealed }));
-  }
-
-  /** The last token of this device, of any tab. */
-  async token(key: Bytes): Promise<string | undefined> {
-    const { token } = await this.read();
-    const plain = token && (await unseal(await tokenKey(key), token, utf8(this.#name)));
-    return plain && new TextDecoder().decode(plain);
-  }
-
-  /** Deletes it. */
-  async forget(): Promise<void> {
-    if (this.#isKept) await done(indexedDB.deleteDatabase(this.#name)).catch(() => {});
-  }
-
-  /** Changes the record in one transaction: another tab may change it, too. */
-  async #change(change: (stored: Stored) => Stored): Promise<void> {
-    await this.#with("readwrite", (store) => {
-      const reading = store.get(0) as IDBRequest<Stored | undefined>;
-      reading.onsuccess = () => store.put(change(reading.result ?? { ways: [] }), 0);
-      return reading;
-    });
-  }
-
-  /** Runs one request in a transaction. Without a working IndexedDB it gives nothing: the server has the account. */
-  async #with<T>(mode: IDBTransactionMode, run: (store: IDBObjectStore) => IDBRequest<T>): Promise<T | undefined> {
-    if (!this.#isKept) return undefined;
-    try {
-      const opening = indexedDB.open(this.#name, 1);
+  /** Reads the record, and changes it in the same transaction: another tab may change it, too. */
+  const access = async (change?: (stored: Stored) => Stored): Promise<Stored> => {
+    let stored: Stored = { ways: [] };
+    const run = async (): Promise<void> => {
+      const opening = indexedDB.open(name, 1);
       opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
       const database = await done(opening);
       try {
-        const transaction = database.transaction(STORE, mode, { durability: "strict" });
-        const request = run(transaction.objectStore(STORE));
-        await new Promise<void>((resolve, reject) => {
-          transaction.oncomplete = () => resolve();
-          transaction.onerror = transaction.onabort = () => reject(transaction.error ?? new Error("aborted"));
+        const transaction = database.transaction(STORE, change ? "readwrite" : "readonly", { durability: "strict" });
+        const store = transaction.objectStore(STORE);
+        const reading = store.get(0) as IDBRequest<Stored | undefined>;
+        reading.onsuccess = () => {
+          stored = reading.result ?? stored;
+          if (change) store.put(change(stored), 0);
+        };
+        await new Promise((resolve, reject) => {
+          transaction.oncomplete = resolve;
+          transaction.onabort = reject;
         });
-        return request.result;
       } finally {
         database.close();
       }
-    } catch {
-      return undefined;
-    }
+    };
+    if (isKept) await attempt(run);
+    return stored;
+  };
+
+  return {
+    /** The record. */
+    read: (): Promise<Stored> => access(),
+
+    /** Opens the record: K. Undefined if the secret opens none of it. */
+    async open(secret: Secret): Promise<Bytes | undefined> {
+      const way = (await access()).ways.find(({ id, rounds }) => id === secret.id && rounds === secret.rounds);
+      return way && unwrapHere(secret, owner, way.sealed);
+    },
+
+    /** Adds a way into the account, or replaces the one of the same kind. */
+    async keep(secret: Secret, key: Bytes, account: string): Promise<void> {
+      const { id, rounds } = secret;
+      const way = { id, rounds, sealed: await wrapHere(secret, owner, key) };
+      await access((stored) => ({ ...stored, account, ways: [...stored.ways.filter((other) => other.id !== id), way] }));
+    },
+
+    /** Notes the device's id and its token. */
+    async sign(key: Bytes, device: string | undefined, token: string | undefined): Promise<void> {
+      const sealed = token === undefined ? undefined : await seal(await tokenKey(key), utf8(token), utf8(name));
+      await access((stored) => ({ ...stored, device, token: sealed }));
+    },
+
+    /** The last token of this device, of any tab. */
+    async token(key: Bytes): Promise<string | undefined> {
+      const { token } = await access();
+      const plain = token && (await unseal(await tokenKey(key), token, utf8(name)));
+      return plain && new TextDecoder().decode(plain);
+    },
+
+    /** Deletes it. */
+    async forget(): Promise<void> {
+      if (isKept) await attempt(() => done(indexedDB.deleteDatabase(name)));
+    },
+  };
+}
+
+/** Without a working IndexedDB nothing stays: the server has the account. */
+async function attempt(run: () => Promise<unknown>): Promise<void> {
+  try {
+    await run();
+  } catch {
+    // Nothing stays.
   }
 }
 
@@ -118,5 +112,5 @@ const tokenKey = (key: Bytes): Promise<Bytes> => derive(key, "device-token");
 const done = <T>(request: IDBRequest<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error ?? new Error("failed"));
+    request.onerror = reject;
   });

@@ -1,7 +1,9 @@
 /** Requests of the endpoint `account` (docs/protocol.md). */
 
 import type { Adapter } from "../wasm/core.js";
-import { fault, faultOf } from "./faults.js";
+import { fault, faultOfServer } from "./faults.js";
+import type { EscaleError } from "../index.js";
+import type { Refusal } from "../base/faults.js";
 import type { Identity } from "../session/entry.js";
 import { identityOf, random, ROUNDS, toBytes, toText, type Bytes } from "./formulas.js";
 import { prove, unwrap, type Owner, type Secret, type Wrap } from "./secret.js";
@@ -21,7 +23,7 @@ export interface Server extends Owner {
 export interface AccountDevice {
   readonly id: string;
   readonly label: string;
-  /** Its first and its last sign-in, in milliseconds since 1970. */
+  /** Its first sign-in and its last use, which is noted once a day, in milliseconds since 1970. */
   readonly first: number;
   readonly last: number;
   /** Whether it is this one. */
@@ -50,22 +52,25 @@ type Answer = Record<string, unknown>;
 
 /** Sends a request, and gives the answer. */
 export async function ask({ server, org }: Server, request: object, token?: string): Promise<Answer> {
-  if (server === "") throw fault("bad_option", "server: the account needs it for this");
   const body = JSON.stringify({ p: 1, ...request }, (_, value: unknown) =>
     value instanceof Uint8Array ? { $bytes: toText(value) } : value,
   );
   let text: string;
   if (typeof server === "object" && !(server instanceof URL)) {
     if (!server.account) throw fault("bad_option", "server: the adapter has no method account");
-    const answer = await server.account(JSON.parse(body) as object, token).catch((cause: unknown) => {
-      const given = cause as { status?: number; code?: unknown };
-      throw typeof given.code === "string" ? faultOf(given.status ?? 0, given) : fault("offline", "the adapter failed", cause);
-    });
-    text = typeof answer === "string" ? answer : JSON.stringify(answer);
+    try {
+      const answer = await server.account(JSON.parse(body) as object, token);
+      text = typeof answer === "string" ? answer : JSON.stringify(answer);
+    } catch (cause) {
+      throw refusalOf((cause as { status?: number }).status ?? 0, cause) ?? fault("offline", "the adapter failed", cause);
+    }
   } else {
+    if (server === "") throw fault("bad_option", "server: missing");
     text = await post(`${String(server).replace(/\/+$/, "")}/${encodeURIComponent(org)}/account`, body, token);
   }
-  return read(text);
+  const answer = read(text);
+  if (!answer) throw fault("bad_reply", NO_MESSAGE);
+  return answer;
 }
 
 async function post(url: string, body: string, token: string | undefined): Promise<string> {
@@ -77,59 +82,66 @@ async function post(url: string, body: string, token: string | undefined): Promi
     response = await fetch(url, { method: "POST", headers, body, signal, credentials: "omit", cache: "no-store" });
     text = await response.text();
   } catch (cause) {
-    throw fault("offline", "the server could not be reached", cause);
+    throw fault("offline", "no answer of the server", cause);
   }
-  if (response.ok) return text;
-  const { status } = response;
-  try {
-    const given = JSON.parse(text) as { code?: unknown };
-    if (typeof given.code === "string") throw faultOf(status, given);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
-  // Something answers in the server's place.
-  throw fault(status >= 500 || status === 429 || status === 408 ? "offline" : "bad_reply", `the answer was ${status}, and no message of the protocol`);
+  const { ok, status } = response;
+  if (ok) return text;
+  // Without a message of the protocol, something answers in the server's place.
+  throw refusalOf(status, read(text)) ?? fault(status >= 500 || status === 429 || status === 408 ? "offline" : "bad_reply", `${status}: ${NO_MESSAGE}`);
 }
 
-function read(text: string): Answer {
+const NO_MESSAGE = "the answer is no message of the protocol";
+
+/** The error for the fault of a server or an adapter, if it is one. */
+const refusalOf = (status: number, given: unknown): EscaleError | undefined => {
+  const refusal = given as Refusal | undefined;
+  return typeof refusal?.code === "string" ? faultOfServer(status, refusal) : undefined;
+};
+
+function read(text: string): Answer | undefined {
   try {
-    const isBytes = (value: unknown): value is { $bytes: string } =>
-      typeof value === "object" && value !== null && typeof (value as { $bytes?: unknown }).$bytes === "string";
-    const parsed: unknown = JSON.parse(text, (_, value: unknown) => (isBytes(value) ? toBytes(value.$bytes) : value));
+    const parsed: unknown = JSON.parse(text, (_, value: { $bytes?: unknown } | null) =>
+      typeof value?.$bytes === "string" ? toBytes(value.$bytes) : value,
+    );
     if (typeof parsed === "object" && parsed !== null) return parsed as Answer;
   } catch {
-    // Below.
+    // No message.
   }
-  throw fault("bad_reply", "the answer is no message of the protocol");
+  return undefined;
 }
 
 const isBytesOf = (value: unknown, length?: number): value is Bytes =>
   value instanceof Uint8Array && (length === undefined || value.length === length);
 
-/** Proves the secret for a request, and sends it. `make` gets the secret of the wrap's rounds. */
-async function proven(
+/** Proves a secret for a request, and sends it. `other` has the further fields of the request. */
+export async function proven(
   at: Server,
-  make: (rounds: number) => Promise<Secret>,
-  sent: { name: string; id: string; other: object; token?: string | undefined },
+  source: SecretSource,
+  name: string,
+  other: object,
+  token?: string,
 ): Promise<{ answer: Answer; secret: Secret; check: Awaited<ReturnType<typeof prove>> }> {
-  const { name, id, other, token } = sent;
+  const { login } = at;
+  const { id } = source;
   for (let tries = 1; ; tries++) {
-    const { challenge, kdf, rounds } = await ask(at, { do: "start", login: at.login, wrap: id });
+    const { challenge, kdf, rounds } = await ask(at, { do: "start", login, wrap: id });
     // The kind of secret is the user's choice, and its parameters are checked before any work (R74).
     const isFine = id === "passphrase" ? kdf === "pbkdf2" && isRounds(rounds) : kdf === "none" && rounds === 0;
-    if (!isBytesOf(challenge, 32) || !isFine) throw fault("bad_reply", "start: parameters that no wrap of this kind has");
-    const secret = await make(rounds as number);
+    if (!isBytesOf(challenge, 32) || !isFine) throw fault("bad_reply", "start: parameters of no such wrap");
+    const secret = await source.of(rounds as number);
     const nonce = random(32);
     const check = await prove(secret, at, { name, challenge, nonce, other });
     try {
-      const request = { do: name, login: at.login, wrap: id, challenge, nonce, proof: check.proof, ...other };
-      return { answer: await ask(at, request, token), secret, check };
+      const answer = await ask(at, { do: name, login, wrap: id, challenge, nonce, proof: check.proof, ...other }, token);
+      return { answer, secret, check };
     } catch (error) {
-      const { code } = error as { code?: string };
-      if (code !== "contention" || tries === CHALLENGES_MAX) throw error;
+      if (codeOf(error) !== "contention" || tries === CHALLENGES_MAX) throw error;
     }
   }
 }
+
+/** The code of an error. */
+export const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code;
 
 const isRounds = (rounds: unknown): boolean =>
   typeof rounds === "number" && Number.isInteger(rounds) && rounds >= ROUNDS.least && rounds <= ROUNDS.most;
@@ -148,11 +160,10 @@ export async function signIn(
   device: { id?: string | undefined; label?: string | undefined },
   token?: string,
 ): Promise<SignedIn & { secret: Secret }> {
-  const other = { device };
-  const { answer, secret, check } = await proven(at, (rounds) => source.of(rounds), { name: "sign-in", id: source.id, other, token });
+  const { answer, secret, check } = await proven(at, source, "sign-in", { device }, token);
   const { pub, wrapped, signature, token: given, until, device: id } = answer;
   if (!isBytesOf(pub, 32) || !isBytesOf(wrapped) || !isBytesOf(signature) || !(await check.isSigned(signature, pub, wrapped))) {
-    throw fault("bad_reply", "sign-in: the server's signature does not fit");
+    throw fault("bad_reply", "sign-in: the signature does not fit");
   }
   const key = await unwrap(secret, at, wrapped);
   const identity = key && (await identityOf(key, at.org));
@@ -160,22 +171,15 @@ export async function signIn(
     throw fault("bad_reply", "sign-in: the key is not the account's");
   }
   if (typeof given !== "string" || typeof until !== "number" || typeof id !== "string") {
-    throw fault("bad_reply", "sign-in: token, until or device is missing");
+    throw fault("bad_reply", "sign-in: a field is missing");
   }
   return { key, identity, token: given, until, device: id, secret };
 }
 
 /** Changes the wraps, with a proof. */
-export async function changeWraps(
+export const changeWraps = (
   at: Server,
   source: SecretSource,
   change: { put?: Wrap[]; remove?: string[]; revoke?: "others" },
   token: string,
-): Promise<void> {
-  await proven(at, (rounds) => source.of(rounds), { name: "wraps", id: source.id, other: change, token });
-}
-
-/** Closes the account, with a proof. */
-export async function closeAccount(at: Server, source: SecretSource, other: { force?: boolean }, token: string): Promise<void> {
-  await proven(at, (rounds) => source.of(rounds), { name: "close", id: source.id, other, token });
-}
+): Promise<unknown> => proven(at, source, "wraps", change, token);

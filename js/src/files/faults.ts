@@ -1,43 +1,33 @@
-/** The errors of files. Kinds and cures equal those of `src/error.rs`. */
+/** The errors of files. */
 
 import { EscaleError } from "../index.js";
-import type { ErrorCode, ErrorKind } from "../base/error-codes.js";
+import { COMMON, faultOf as ofTable, refused, type Faults, type Refusal as Refused } from "../base/faults.js";
 
 const FAULTS = {
-  bad_option: { kind: "A", cure: "Correct the option that the message names." },
-  quota_exceeded: { kind: "A", cure: "Delete documents or files, or ask the org's administrator for more room." },
-  file_missing: { kind: "A", cure: "Add the file again." },
-  file_damaged: { kind: "X", cure: "Nothing to do: it is tried again. If it lasts, the server or a proxy alters files." },
-  not_supported: { kind: "A", cure: "This version of Escale does not do that yet; see the CHANGELOG." },
-  bad_reply: { kind: "B", cure: "Correct the server: the message names the field, docs/protocol.md the rule." },
-  too_large: { kind: "A", cure: "Send less at once; the bounds stand in docs/protocol.md." },
-  offline: { kind: "X", cure: "Nothing to do: the session tries again by itself." },
-  unauthorized: { kind: "S", cure: "Give a valid token: pass `token` as a function that fetches a new one." },
-  forbidden: { kind: "S", cure: "Ask the server's administrator for the right." },
-  unavailable: { kind: "O", cure: "Nothing to do: the session waits as long as the server asked." },
-  contention: { kind: "C", cure: "Nothing to do: it is tried again." },
-  store_too_new: { kind: "D", cure: "Reload the page to get the newer version of the application." },
-  storage_full: { kind: "X", cure: "Free space on the device, or unsubscribe from some collections." },
-  storage_failed: { kind: "X", cure: "Reload the page; if it lasts, the browser's storage is out of order." },
-  local_data_lost: { kind: "X", cure: "Tell the user how many of their writes may be lost; what the server knows is intact." },
-  closed: { kind: "A", cure: "Open a new session." },
-} as const satisfies Partial<Record<ErrorCode, { kind: ErrorKind; cure: string }>>;
+  ...COMMON,
+  quota_exceeded: ["A", "Delete documents or files, or ask the org's administrator for more room."],
+  file_missing: ["A", "Add the file again."],
+  file_damaged: ["X", "Nothing to do: it is tried again. If it lasts, the server or a proxy alters files."],
+  too_large: ["A", "Send less at once; the bounds stand in docs/protocol.md."],
+  unauthorized: ["S", "Give a valid token: pass `token` as a function that fetches a new one."],
+  forbidden: ["S", "Ask the server's administrator for the right."],
+  unavailable: ["O", "Nothing to do: the session waits as long as the server asked."],
+  contention: ["C", "Nothing to do: it is tried again."],
+  store_too_new: ["D", "Reload the page to get the newer version of the application."],
+  storage_full: ["X", "Free space on the device, or unsubscribe from some collections."],
+  storage_failed: ["X", "Reload the page; if it lasts, the browser's storage is out of order."],
+  local_data_lost: ["X", "Tell the user how many of their writes may be lost; what the server knows is intact."],
+  closed: ["A", "Open a new session."],
+} as const satisfies Faults;
 
 /** An error. Codes that are not in the table are the server's own. */
-export function fault(code: string, message: string, cause?: unknown, ofServer = "X"): EscaleError {
-  const known: { kind: string; cure: string } | undefined = Object.hasOwn(FAULTS, code) ? FAULTS[code as keyof typeof FAULTS] : undefined;
-  const { kind, cure } = known ?? { kind: ofServer, cure: "Try again later; if it lasts, look into the server's log." };
-  return new EscaleError({ code, kind, retryable: "COX".includes(kind), message, cure }, cause);
-}
+export const fault = (code: string, message: string, cause?: unknown): EscaleError => ofTable(FAULTS, code, message, cause);
 
 /** The error of all calls after the end. */
 export const closed = (): EscaleError => fault("closed", "the session is closed");
 
 /** A refusal of the server, as its message has it. */
-export interface Refusal {
-  readonly code?: unknown;
-  readonly kind?: unknown;
-  readonly message?: unknown;
+export interface Refusal extends Refused {
   /** The objects that are missing. */
   readonly files?: unknown;
   /** The pause that the server asks for, in seconds. */
@@ -60,8 +50,7 @@ const refusals = new WeakMap<object, Refusal>();
 
 /** The error for a refusal. */
 export function faultOf(status: number, refusal: Refusal): EscaleError {
-  const { code = OF_STATUS[status] ?? "offline", kind, message = "" } = refusal;
-  const error = fault(String(code), `the server answered ${status}: ${String(message).slice(0, 200)}`, undefined, kind as string | undefined);
+  const error = refused(FAULTS, status, refusal.code ?? OF_STATUS[status] ?? "offline", refusal);
   refusals.set(error, refusal);
   return error;
 }

@@ -122,17 +122,14 @@ export class Keeping {
   #write(id: string, rule: Rule | undefined): Promise<void> {
     const { catalogue, host, tabs } = this.#parts;
     const entry = rule && { key: id, size: 0, added: 0, read: 0, rule, chunks: [] };
-    const write = async (): Promise<void> => {
-      try {
-        await catalogue.save(id, () => entry, { isDurable: true });
-        tabs.post({ record: id });
-      } catch (error) {
+    const written = this.#writing
+      .then(() => catalogue.save(id, () => entry, { isDurable: true }))
+      .then(() => tabs.post({ record: id }))
+      .catch((error: unknown) => {
         const failed = toFault(error);
         host.fail(failed);
         throw failed;
-      }
-    };
-    const written = this.#writing.then(write);
+      });
     this.#writing = written.catch(() => {});
     return written;
   }

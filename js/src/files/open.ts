@@ -137,7 +137,7 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
     },
     keep(what) {
       if (signal.aborted) throw closed();
-      if (!isRef(what) && typeof (what as Rule).match !== "object") throw fault("bad_option", "keep takes a reference, or a class and a match");
+      if (!isRef(what) && typeof (what as Rule).match !== "object") throw fault("bad_option", "keep: a reference, or class and match");
       return keeping.keep({ ...what });
     },
     keeps: () => keeping.keeps(),

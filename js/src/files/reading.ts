@@ -83,7 +83,7 @@ export class Reading {
 
   /** The bytes of a range. Only its chunks are read, some of them ahead. */
   stream(ref: FileRef, { from = 0, to = ref.size }: Range): ReadableStream<Uint8Array> {
-    if (![from, to].every((at) => Number.isInteger(at) && at >= 0) || from > to) throw fault("bad_option", "range: from, and to behind it");
+    if (![from, to].every((at) => Number.isInteger(at) && at >= 0) || from > to) throw fault("bad_option", "range: from, to");
     const end = Math.min(to, ref.size);
     let [place, next] = [Math.floor(from / CHUNK), Math.floor(from / CHUNK)];
     const last = from < end ? countOf(end) - 1 : -1;
@@ -126,7 +126,7 @@ export class Reading {
       try {
         const bytes = await remote.get(sha, length);
         if (bytes.length === length && (await shaOf(bytes)) === sha) return bytes;
-        throw fault("file_damaged", "the bytes do not match their hash or length");
+        throw fault("file_damaged", "not the bytes of the hash");
       } catch (error) {
         if (!(error as EscaleError).retryable || again === AGAIN_MAX || !remote.isOpen) throw error;
         await pauses.after(error as EscaleError, again);

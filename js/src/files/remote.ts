@@ -68,10 +68,14 @@ export class Remote {
     return { epoch: epoch as unknown as Epoch, there: there as string[] };
   }
 
-  /** Stores an object. `size` is that of the file that it lists. Errors: `file_missing`, with the chunks that are not there. */
-  put(sha: string, bytes: Bytes, size?: number): Promise<void> {
+  /**
+   * Stores an object. `read` gives its bytes once its turn has come, so that no others are in memory. `size` is that of the
+   * file that it lists. Errors: `file_missing`, with the chunks that are not there.
+   */
+  put(sha: string, read: () => Bytes | Promise<Bytes>, size?: number): Promise<void> {
     return this.#turn(async () => {
       const adapter = this.#adapter();
+      const bytes = await read();
       if (adapter) await given(adapter.put(sha, bytes, size));
       else await this.#send(`file/${sha}${size === undefined ? "" : `?list=${size}`}`, { method: "PUT", body: bytes }, CHUNK);
     });

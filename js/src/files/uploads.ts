@@ -116,9 +116,11 @@ export class Uploads {
     const send = (digests: Iterable<string>): Promise<void> =>
       inTurn(digests, async (digest) => {
         if (isOver() || there.has(digest)) return;
-        const bytes = await catalogue.chunk(digest);
-        if (!bytes) throw fault("local_data_lost", "the device has lost bytes that only it had");
-        await remote.put(digest, bytes);
+        await remote.put(digest, async () => {
+          const bytes = await catalogue.chunk(digest);
+          if (!bytes) throw fault("local_data_lost", "the device lost the bytes");
+          return bytes;
+        });
         there.add(digest);
         if (!isOver()) tell();
       });
@@ -126,7 +128,7 @@ export class Uploads {
     tell();
     await send(new Set(chunks));
     if (isListed(size) && !isOver()) {
-      await remote.put(key, listOf(chunks), size).catch((error: unknown) => {
+      await remote.put(key, () => listOf(chunks), size).catch((error: unknown) => {
         const { files } = refusalOf(error as EscaleError);
         // The server had them when it was asked: the next round sends them.
         if (Array.isArray(files)) for (const digest of files as string[]) there.delete(digest);
@@ -135,7 +137,7 @@ export class Uploads {
     }
     if (isOver()) return;
     const confirmed = await remote.have([key]);
-    if (!confirmed.there.has(key)) throw fault("unavailable", "the server does not confirm an upload");
+    if (!confirmed.there.has(key)) throw fault("unavailable", "upload not confirmed");
     this.#confirm([entry], confirmed.epoch);
   }
 

@@ -2,7 +2,7 @@
 
 import type { Adapter } from "../wasm/core.js";
 import type { EscaleError } from "../base/errors.js";
-import type { Mode } from "./status.js";
+import type { LiveStatus, Mode } from "./status.js";
 import type { TokenSource } from "./options.js";
 
 /** Who a session's user is, as other people can check it. */
@@ -44,8 +44,8 @@ export interface AccountEntry {
   /** Opens the store of the device. Undefined in incognito. */
   readonly key: Uint8Array | undefined;
   readonly token: TokenSource;
-  /** The session is open: `fail` reports an error, `lock` ends the session in every tab. */
-  follow(session: object, on: { fail(error: EscaleError): void; lock(): Promise<void> }): void;
+  /** The session is open. `lock` ends it in every tab. */
+  follow(session: { lock(): Promise<void> }, status: LiveStatus): void;
   /** The error for a store that the account's key does not open. */
   mismatch(cause: EscaleError): EscaleError;
   changePassphrase(old: string, next: string): Promise<void>;

@@ -60,14 +60,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
         entry?.end();
       },
     });
-    entry?.follow(session, { fail: (error) => status.fail(error), lock: () => session.lock() });
-    let last: EscaleError | null = null;
-    status.subscribe(({ error }) => {
-      if (error === last) return;
-      last = error;
-      // Without a socket only a sign-in tells whether the account may enter at all (R89).
-      if (error?.code === "forbidden") void entry?.token({ refused: true });
-    });
+    entry?.follow(session, status);
     host.follow(views, session);
     link?.start(core, meansOf(session as unknown as Session, host, checked, server));
     device.watch(living);
@@ -161,7 +154,7 @@ class SessionHost implements DeviceHost {
   forget(): void {
     this.#options?.derived?.fill(0);
     this.#options?.key?.fill(0);
-    this.#options = this.#token = undefined;
+    this.#options = this.#token = this.#given = undefined;
   }
 
   /** The options to open the core with, in the current mode. */

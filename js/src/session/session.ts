@@ -253,10 +253,9 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return this.refused.value.filter(({ error }) => error.code === "blocked").map((one) => one.retry());
   }
 
-  /** Asks the server for the counter of the org, or of a value that documents are counted by. Null if the account may not read it. */
+  /** The server's counter of the org, or of a value that documents are counted by. Null if the account may not read it. */
   async quota(of?: string): Promise<QuotaState | null> {
-    const { value } = await this.#writes.run("quota.get", of === undefined ? {} : { of }).accepted;
-    return (value ?? null) as QuotaState | null;
+    return ((await this.#writes.ask("quota.get", of === undefined ? {} : { of })) ?? null) as QuotaState | null;
   }
 
   /** Ids of operations that the server had accepted, but lost when it was restored from a backup. */

@@ -215,7 +215,7 @@ export class Documents {
       if (this.#isOver) return document;
       this.#byId.set(id, document);
       if (release !== undefined && isOlder(this.#schema, className, release)) this.#migrated.add(id);
-      this.#unnamed.push(id);
+      if (this.#unnamed.push(id) > 2 * this.#byId.size + READ_MAX) this.#unnamed = this.#unnamed.filter((one) => this.#byId.has(one));
       return document;
     } catch (error) {
       this.#unreadable.add(id);

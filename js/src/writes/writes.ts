@@ -73,6 +73,17 @@ export class Writes {
     return this.#issue("run", options, () => this.#requests.run(name, args));
   }
 
+  /** Asks the server by an operation. A refused one is discarded: nobody has to decide about a question. */
+  async ask(name: string, args: object): Promise<unknown> {
+    const { id, accepted } = this.run(name, args);
+    const stop = this.#refused.subscribe((refused) => refused.find((one) => one.id === id)?.discard());
+    try {
+      return (await accepted).value;
+    } finally {
+      stop();
+    }
+  }
+
   batch(write: (tx: Batch<SchemaDeclaration, object>) => unknown, options: WriteRequest = {}): Operation {
     if (typeof write !== "function") throw raise("bad_option", "batch takes a function");
     const { after } = checkOptions("batch", options);

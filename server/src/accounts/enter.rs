@@ -7,7 +7,7 @@ use escale::{Code, Error, Result};
 use super::formulas::{Auth, account_id, b64, is_proven, signature};
 use super::message::{Fields, Request, Service};
 use super::record::{Account, DEVICES_MAX, Device, USED_MAX, Wrap, bad, entries_of, number};
-use super::tokens::digest_of;
+use super::tokens::{digest_of, used_of};
 use super::{INVITATIONS, TOKENS, challenge};
 use crate::engine::{ACCOUNT_IDS, ACCOUNTS, KeptWrite, NewAccount, put_account, read_kept, write_kept};
 
@@ -49,12 +49,19 @@ pub(super) fn put(kept: &mut KeptWrite<'_, '_>, account: &Account) -> Result<boo
     put_account(kept, &account.to_map())
 }
 
-/// Ends the token of a device.
+/// Ends the token of a device. The device keeps the last use that is noted at the token.
 pub(super) fn end_token(kept: &mut KeptWrite<'_, '_>, device: &mut Device) -> Result<()> {
+    device.last = last_use(device, |token| kept.get(TOKENS, token))?;
     match device.token.take() {
         Some(token) => kept.remove(TOKENS, &token),
         None => Ok(()),
     }
+}
+
+/// The last sign-in of a device, or a later use of its token that is noted.
+pub(super) fn last_use(device: &Device, stored: impl Fn(&str) -> Result<Option<Fields>>) -> Result<u64> {
+    let token = device.token.as_deref().map(stored).transpose()?.flatten();
+    Ok(token.map_or(device.last, |token| used_of(&token).max(device.last)))
 }
 
 impl Service<'_> {
@@ -220,11 +227,7 @@ impl Service<'_> {
                 }
             };
             end_token(kept, &mut device)?;
-            while account.devices.len() >= DEVICES_MAX {
-                let oldest = (0..account.devices.len()).min_by_key(|place| account.devices[*place].last);
-                let mut ended = account.devices.remove(oldest.unwrap_or(0));
-                end_token(kept, &mut ended)?;
-            }
+            make_room(kept, &mut account)?;
             let (digest, until) = (digest_of(&token), self.now_ms + TOKEN_MS);
             kept.put(
                 TOKENS,
@@ -233,6 +236,7 @@ impl Service<'_> {
                     ("account", Value::from(sha_s(login).as_str())),
                     ("device", Value::from(device.id.as_str())),
                     ("until", number(until)),
+                    ("used", number(self.now_ms)),
                 ]),
             )?;
             device.last = self.now_ms;
@@ -253,6 +257,18 @@ impl Service<'_> {
             Ok(answer)
         })
     }
+}
+
+/// Ends the device that was unused longest, if a further one has no room.
+fn make_room(kept: &mut KeptWrite<'_, '_>, account: &mut Account) -> Result<()> {
+    while account.devices.len() >= DEVICES_MAX {
+        let uses = account.devices.iter().map(|device| last_use(device, |token| kept.get(TOKENS, token)));
+        let uses = uses.collect::<Result<Vec<_>>>()?;
+        let unused = (0..uses.len()).min_by_key(|place| uses[*place]).unwrap_or(0);
+        let mut ended = account.devices.remove(unused);
+        end_token(kept, &mut ended)?;
+    }
+    Ok(())
 }
 
 fn again() -> Error {

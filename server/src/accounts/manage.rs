@@ -4,12 +4,12 @@
 use escale::model::{Value, sha_s};
 use escale::{Code, Error, Result};
 
-use super::INVITATIONS;
-use super::enter::{Proven, end_token, put, random, stored};
+use super::enter::{Proven, end_token, last_use, put, random, stored};
 use super::formulas::b64;
 use super::message::{Fields, Request, Service};
 use super::record::{Account, bad, entries_of, map_of, number};
 use super::tokens::Entered;
+use super::{INVITATIONS, TOKENS};
 use crate::engine::{ACCOUNTS, Engine, KeptWrite, ROLES, read_kept, write_kept};
 
 /// How long an invitation stays open, in milliseconds: 14 days.
@@ -46,15 +46,16 @@ impl Service<'_> {
     pub(super) fn devices(&self, entered: &Entered) -> Result<Fields> {
         let account = self.own(entered)?;
         let devices = account.devices.iter().map(|device| {
-            map_of([
+            let last = last_use(device, |token| read_kept(self.engine, self.org, TOKENS, token))?;
+            Ok(map_of([
                 ("id", Value::from(device.id.as_str())),
                 ("label", Value::from(device.label.as_str())),
                 ("first", number(device.first)),
-                ("last", number(device.last)),
+                ("last", number(last)),
                 ("here", Value::Bool(device.id == entered.device)),
-            ])
+            ]))
         });
-        Ok(entries_of([("devices", Value::Array(devices.collect()))]))
+        Ok(entries_of([("devices", Value::Array(devices.collect::<Result<_>>()?))]))
     }
 
     /// `revoke`: ends a device, or all others. Its next sign-in is `device_revoked`.

@@ -55,7 +55,7 @@ pub struct Device {
     pub label: String,
     /// Its first sign-in, in milliseconds since 1970.
     pub first: u64,
-    /// Its last sign-in.
+    /// Its last sign-in, or the last use that was noted when its token ended.
     pub last: u64,
     /// The digest of its token, if it has one.
     pub token: Option<String>,

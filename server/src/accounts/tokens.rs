@@ -12,13 +12,17 @@ use sha2::{Digest, Sha256};
 use super::TOKENS;
 use super::formulas::b64;
 use super::record::Account;
-use crate::engine::{ACCOUNTS, Caller, Engine, read_kept};
+use super::record::number;
+use crate::engine::{ACCOUNTS, Caller, Engine, Properties, read_kept, write_kept};
 
 /// Entries above which those go that nobody asked for within [`KEPT_MS`].
 const ENTRIES: usize = 10_000;
 
 /// How long an entry stays that nobody asks for. An open socket asks every 2 s.
 const KEPT_MS: u64 = 60_000;
+
+/// How long a noted use stands for later ones: a write for each use would cost too much.
+const NOTED_MS: u64 = 86_400_000;
 
 /// The bearer of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +35,19 @@ pub struct Entered {
     pub caller: Caller,
     /// When the token ends, in milliseconds since 1970.
     pub until: u64,
+    /// The last use of the token that is noted, or its sign-in.
+    used: u64,
+}
+
+impl Entered {
+    /// Whether the use of the token is to be noted again.
+    pub fn is_to_be_noted(&self, now_ms: u64) -> bool {
+        is_to_be_noted(self.used, now_ms)
+    }
+}
+
+fn is_to_be_noted(used: u64, now_ms: u64) -> bool {
+    used.saturating_add(NOTED_MS) <= now_ms
 }
 
 struct Known {
@@ -84,6 +101,28 @@ impl AccountTokens {
         Ok(entered.filter(|entered| now_ms < entered.until))
     }
 
+    /// Notes that a token is in use, so that its device counts as used. Of several requests at once, one writes. Errors:
+    /// those of the database.
+    pub fn note_use(&self, engine: &Engine, org: &str, token: &str) -> Result<()> {
+        let (now_ms, digest) = (engine.clock_ms(), digest_of(token));
+        {
+            let mut known = self.lock();
+            let entered =
+                known.get_mut(&(org.to_owned(), digest.clone())).and_then(|one| one.entered.as_mut());
+            let Some(entered) = entered.filter(|entered| entered.is_to_be_noted(now_ms)) else {
+                return Ok(());
+            };
+            entered.used = now_ms;
+        }
+        write_kept(engine, org, |kept| match kept.get(TOKENS, &digest)? {
+            Some(mut token) if is_to_be_noted(used_of(&token), now_ms) => {
+                token.insert("used".into(), number(now_ms));
+                kept.put(TOKENS, &digest, &token)
+            }
+            _ => Ok(()),
+        })
+    }
+
     /// The login that a stored token belongs to, valid or expired.
     pub fn login_of(engine: &Engine, org: &str, token: &str) -> Result<Option<String>> {
         Ok(read(engine, org, &digest_of(token))?
@@ -132,6 +171,11 @@ impl AccountTokens {
     }
 }
 
+/// The last use of a stored token that is noted.
+pub(super) fn used_of(token: &Properties) -> u64 {
+    token.get("used").and_then(Value::as_u64).unwrap_or(0)
+}
+
 /// The key of a token's account, and its bearer if the account is open.
 fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<(String, Option<Entered>)>> {
     let Some(token) = read_kept(engine, org, TOKENS, digest)? else { return Ok(None) };
@@ -143,6 +187,7 @@ fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<(String, Opti
         login: account.login,
         device: text("device").to_owned(),
         until: token.get("until").and_then(Value::as_u64).unwrap_or(0),
+        used: used_of(&token),
     });
     Ok(Some((text("account").to_owned(), entered)))
 }

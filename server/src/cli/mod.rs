@@ -3,6 +3,7 @@
 mod account;
 mod backup;
 mod files;
+mod log;
 mod run;
 mod schema;
 mod sweep;

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::account::{AccountAction, SignUpPolicy};
 use super::backup::{BackupArgs, RestoreArgs};
 use super::files::AuditArgs;
+use super::log::LogFormat;
 use super::schema::{SchemaArgs, read_schema};
 use super::sweep::SweepArgs;
 use crate::clock::SystemClock;
@@ -32,22 +33,6 @@ struct Cli {
     log: LogFormat,
     #[command(subcommand)]
     command: Command,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum LogFormat {
-    Text,
-    Json,
-}
-
-impl LogFormat {
-    fn start(self) {
-        let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
-        match self {
-            LogFormat::Text => log.init(),
-            LogFormat::Json => log.json().flatten_event(true).with_span_list(false).init(),
-        }
-    }
 }
 
 #[derive(Subcommand)]
@@ -158,6 +143,9 @@ struct ServeArgs {
     /// Answer /livez, /readyz and /metrics here, for operators only: never on an address that strangers reach.
     #[arg(long, value_name = "ADDR")]
     admin: Option<String>,
+    /// Export spans of requests to this collector, by OTLP over HTTP, such as http://127.0.0.1:4318.
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// Seconds between the first SIGTERM and the end of new connections, in which /readyz says 503 (5 with --admin).
     #[arg(long, value_name = "S")]
     drain_wait: Option<u64>,
@@ -241,7 +229,12 @@ pub fn run() -> Result<()> {
 /// that serves.
 pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
     let Cli { log, command } = Cli::parse();
-    log.start();
+    let collector = match &command {
+        Command::Serve(args) => args.otlp.as_deref(),
+        _ => None,
+    };
+    // It ends after the command, with its last spans.
+    let _exporting = log.start(collector)?;
     match command {
         Command::Serve(args) => {
             let runtime = tokio::runtime::Builder::new_multi_thread()

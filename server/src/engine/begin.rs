@@ -11,6 +11,7 @@ use super::write::Writing;
 use super::{Caller, Engine};
 use crate::mark::Reached;
 use crate::provider::{Head, Site, Transaction};
+use crate::spans::span;
 
 /// How often a write begins again because the database has become another one.
 pub(super) const RENEWALS_MAX: usize = 3;
@@ -89,6 +90,7 @@ impl Engine {
     /// Stores the head, counts its commit, and commits. Records in the watermark how far the database has
     /// come (R8). Returns the head as it is now.
     pub(super) fn commit(&self, begun: Begun) -> Result<Head> {
+        let _in = span!("commit").entered();
         let Begun { mut tx, site, mut head, time, org, began } = begun;
         head.commits += 1;
         tx.put_head(&head)?;

@@ -19,6 +19,7 @@ use super::operation::{WORKING, fault_of};
 use super::order::{Before, before, past_operation, put_seq};
 use super::{Caller, Engine};
 use crate::provider::Snapshot;
+use crate::spans::{letter_of, span};
 
 /// Milliseconds after which no further operation of a request begins, well before its caller gives up. The
 /// session sends the rest again.
@@ -120,7 +121,10 @@ impl Engine {
             if results.len() > first && (is_late || left == 0) {
                 break;
             }
-            match self.operate_one(asking, op, &mut group) {
+            let span = span!("operation", end = tracing::field::Empty);
+            let ended = span.in_scope(|| self.operate_one(asking, op, &mut group));
+            span.record("end", end_of(&ended));
+            match ended {
                 Ok(result) => {
                     left = left.saturating_sub(weight(&result));
                     results.push(result);
@@ -254,6 +258,15 @@ impl Engine {
         }
         Ok(results)
     }
+}
+
+/// The end of an operation, in the words of its span: "ok", or the kind of its fault.
+fn end_of(ended: &std::result::Result<OpResult, Fault>) -> &'static str {
+    let fault = match ended {
+        Ok(result) => result.fault.as_ref(),
+        Err(fault) => Some(fault),
+    };
+    fault.map_or("ok", |fault| letter_of(fault.kind))
 }
 
 /// Refuses a request with operations that no session could have numbered so.

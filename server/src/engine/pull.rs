@@ -16,6 +16,7 @@ use super::rights::restrictions::{Restriction, check_enters, level_of};
 use super::rights::{Access, Reads};
 use super::trees::{floor_above, tree_of};
 use crate::provider::{Change, ChangeState, Head, Place, Site, Snapshot, Tree};
+use crate::spans::span;
 
 /// Weight of a row or departure without its data: its pk, its version, the names of its fields.
 const ROW_BYTES: usize = 48;
@@ -89,6 +90,7 @@ impl Engine {
     pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
         check_enters(self, org, caller)?;
         let operated = self.operate(org, caller, request)?;
+        let _in = span!("pull", defs = request.subs.len()).entered();
         // R4: the snapshot is opened after the operations, and after `now` is stored.
         let TimedSnapshot { now, snapshot, site, head } = self.tell_now(org)?;
         let results = self.complete(snapshot.as_ref(), (org, caller), request, operated)?;

@@ -8,6 +8,7 @@ use axum::http::{Request, Response, StatusCode, header};
 use escale::codec::{Format, decode};
 use escale::model::Value;
 use escale::{Code, Error};
+use tracing::Span;
 
 use super::auth::{Accounts, bearer};
 use super::entering::Connection;
@@ -56,8 +57,9 @@ async fn answer(
     let bytes = body(request, BYTES_MAX, server.body_max).await?;
     let asked: Value = decode(format, &bytes, BYTES_MAX)?;
     let attempt = Attempt { server, org: org.to_owned(), token, entered, address, asked };
+    let span = Span::current();
     let work = move || {
-        let _held = (slot, engaged);
+        let (_held, _in) = ((slot, engaged), span.enter());
         attempt.answer()
     };
     let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");

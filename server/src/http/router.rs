@@ -25,6 +25,7 @@ use super::reply::{Refusal, format_of};
 use super::state::{Peer, Server};
 use super::sync::text;
 use super::{account, files, live, sync};
+use crate::spans;
 
 /// Bytes of the smallest reply that is compressed (R91). A smaller one gains less than its encoding costs.
 const COMPRESSED_BYTES_MIN: u16 = 1 << 10;
@@ -127,8 +128,9 @@ fn refuse_org(headers: &HeaderMap) -> Response<Body> {
 /// place of 204, and lets another origin's request through. Its timeout layer answers without a fault.
 pub(super) async fn answer(server: Arc<Server>, router: Router, request: Request<Body>) -> Response<Body> {
     let (began, route) = (Instant::now(), route_of(request.uri().path()));
-    let span = span_of(request.headers());
-    let response = answered(&server, router, request).instrument(span).await;
+    let span = span_of(request.headers(), route);
+    let response = answered(&server, router, request).instrument(span.clone()).await;
+    spans::answered(&span, response.status().as_u16());
     server.metrics.answered(route, response.status().as_u16(), began.elapsed());
     response
 }

@@ -14,7 +14,7 @@ use super::operating::{Health, Metrics};
 use super::origin::Origins;
 use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
-use crate::accounts::Entered;
+use crate::accounts::{AccountTokens, Entered};
 use crate::engine::{Caller, Engine, Restrictions, check_enters};
 
 /// The address of the caller.
@@ -82,12 +82,15 @@ impl Server {
     /// The account of a token, if the token is one of an account and valid.
     pub(super) async fn entered(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Option<Entered>> {
         let (Some(accounts), Some(token)) = (&self.accounts, token) else { return Ok(None) };
-        if let Some(known) = accounts.tokens.known(org, token, self.engine.clock_ms()) {
+        let now_ms = self.engine.clock_ms();
+        let is_settled =
+            |entered: &Option<Entered>| entered.as_ref().is_none_or(|one| !one.is_to_be_noted(now_ms));
+        if let Some(known) = accounts.tokens.known(org, token, now_ms).filter(is_settled) {
             return Ok(known);
         }
         let (server, token, org) = (Arc::clone(self), token.to_owned(), org.to_owned());
         let read = move || match &server.accounts {
-            Some(accounts) => accounts.tokens.enter(&server.engine, &org, &token),
+            Some(accounts) => enter(&accounts.tokens, &server.engine, &org, &token),
             None => Ok(None),
         };
         // An error here is a panic of the task, which is in the log.
@@ -110,6 +113,17 @@ impl Server {
         }
         self.tokens.admit_again(token, org, self.engine.clock_ms())
     }
+}
+
+/// The bearer of a token, whose use is noted. A database that takes no writes keeps nobody out.
+fn enter(tokens: &AccountTokens, engine: &Engine, org: &str, token: &str) -> Result<Option<Entered>> {
+    let entered = tokens.enter(engine, org, token)?;
+    if entered.is_some()
+        && let Err(error) = tokens.note_use(engine, org, token)
+    {
+        tracing::warn!(%error, "the use of a device could not be noted");
+    }
+    Ok(entered)
 }
 
 /// Resolves once the server stops.

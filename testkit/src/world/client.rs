@@ -51,6 +51,7 @@ impl Setup {
             ahead_ms: [0, 0, 3_600_000, -86_400_000][(random >> 3 & 3) as usize],
             limits: Limits {
                 log_bytes_min: [300, 2_000, 256 << 10][(random >> 5) as usize % 3],
+                changes_min: [0, 5, 1_000][(random >> 17) as usize % 3],
                 sparse_pages: [2, 6, 64][(random >> 9) as usize % 3],
             },
             policy: [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom]

@@ -117,13 +117,14 @@ function tokensOf(file, run) {
 }
 
 /** Starts a server, and returns the options of a run of the kit, and `stop`. */
-export async function launch(kind, { run, hasTokens = false, hasSecond = false }) {
+export async function launch(kind, { run, hasTokens = false, hasSecond = false, hasAccounts = false }) {
   const root = mkdtempSync(join(tmpdir(), "escale-conformance-"));
   const [folder, schema, tokens] = [join(root, "data"), join(root, "schema.json"), join(root, "tokens.json")];
   mkdirSync(folder);
   writeFileSync(schema, JSON.stringify(SCHEMA));
-  const options = { run, ...(hasTokens && tokensOf(tokens, run)) };
-  const more = ["--schema", schema, ...(hasTokens ? ["--tokens", tokens] : [])];
+  const options = { run, ...(hasTokens && tokensOf(tokens, run)), ...(hasAccounts && { accounts: true }) };
+  const ofAccounts = ["--sign-up", "open", "--trusted-proxy", "127.0.0.0/8"];
+  const more = ["--schema", schema, ...(hasTokens ? ["--tokens", tokens] : []), ...(hasAccounts ? ofAccounts : [])];
   const servers = [new Process(kind, folder, more), ...(hasSecond ? [new Process(kind, folder, more)] : [])];
   for (const server of servers) await server.start();
   const [url, secondUrl] = servers.map(({ port }) => `http://127.0.0.1:${port}`);

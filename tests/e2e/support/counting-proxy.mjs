@@ -1,7 +1,8 @@
 // A proxy in front of the server that counts the bytes of files on their way to it. It reads nothing, so sockets pass too.
 import { once } from "node:events";
 import { createServer, request as send } from "node:http";
-import { connect } from "node:net";
+
+import { passSocket } from "./proxy.mjs";
 
 /** Starts it. Its address stays while the server stops and starts. */
 export async function startCountingProxy(t, server) {
@@ -31,21 +32,7 @@ export async function startCountingProxy(t, server) {
     response.on("error", () => beyond.destroy());
     request.pipe(beyond);
   });
-  http.on("upgrade", (request, socket, head) => {
-    const beyond = connect(server.port, "127.0.0.1");
-    const end = () => {
-      beyond.destroy();
-      socket.destroy();
-    };
-    for (const side of [beyond, socket]) side.on("error", end).on("close", end);
-    const lines = [`${request.method} ${request.url} HTTP/1.1`];
-    for (let i = 0; i < request.rawHeaders.length; i += 2) lines.push(`${request.rawHeaders[i]}: ${request.rawHeaders[i + 1]}`);
-    beyond.on("connect", () => {
-      beyond.write(`${lines.join("\r\n")}\r\n\r\n`);
-      beyond.write(head);
-      beyond.pipe(socket).pipe(beyond);
-    });
-  });
+  http.on("upgrade", passSocket(server));
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
   proxy.url = `http://127.0.0.1:${http.address().port}`;

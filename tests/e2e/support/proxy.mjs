@@ -40,23 +40,7 @@ export async function startProxy(t, server) {
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => {});
   });
-  http.on("upgrade", (request, socket, head) => {
-    const beyond = connect(server.port, "127.0.0.1");
-    const end = () => {
-      beyond.destroy();
-      socket.destroy();
-    };
-    for (const side of [beyond, socket]) side.on("error", end).on("close", end);
-    const lines = [`${request.method} ${request.url} HTTP/1.1`];
-    for (let i = 0; i < request.rawHeaders.length; i += 2) {
-      lines.push(`${request.rawHeaders[i]}: ${request.rawHeaders[i + 1]}`);
-    }
-    beyond.on("connect", () => {
-      beyond.write(`${lines.join("\r\n")}\r\n\r\n`);
-      beyond.write(head);
-      beyond.pipe(socket).pipe(beyond);
-    });
-  });
+  http.on("upgrade", passSocket(server));
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
   proxy.url = `http://127.0.0.1:${http.address().port}`;
@@ -66,6 +50,23 @@ export async function startProxy(t, server) {
   });
   return proxy;
 }
+
+/** Passes a socket on, unread: a listener for `upgrade`. It connects with the port that the server has then. */
+export const passSocket = (server) => (request, socket, head) => {
+  const beyond = connect(server.port, "127.0.0.1");
+  const end = () => {
+    beyond.destroy();
+    socket.destroy();
+  };
+  for (const side of [beyond, socket]) side.on("error", end).on("close", end);
+  const lines = [`${request.method} ${request.url} HTTP/1.1`];
+  for (let i = 0; i < request.rawHeaders.length; i += 2) lines.push(`${request.rawHeaders[i]}: ${request.rawHeaders[i + 1]}`);
+  beyond.on("connect", () => {
+    beyond.write(`${lines.join("\r\n")}\r\n\r\n`);
+    beyond.write(head);
+    beyond.pipe(socket).pipe(beyond);
+  });
+};
 
 async function pass(proxy, server, request, response) {
   const body = await buffer(request);

@@ -1,4 +1,4 @@
-// The link of a session to the module of files: when it loads it, and what it does if that fails.
+// The link of a session to the module of files: the moments at which it loads the module, and a failure to load it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

@@ -164,3 +164,17 @@ test("the id of a document is known once it is asked for", async () => {
   assert.equal(documents.idOf(read.get(2)), undefined);
   assert.equal(documents.idOf({ name: "a" }), undefined);
 });
+
+test("versions that are gone cost nothing when an id is asked for", async (t) => {
+  const core = { read: async (ids) => JSON.stringify(Array.from(ids, (id) => [id, { name: `n${id}` }])) };
+  const documents = new Documents(core, plain, assert.fail);
+  for (let id = 1; id <= 5_000; id++) {
+    await documents.load("Package", [id]);
+    documents.evict(Uint32Array.of(id));
+  }
+  const looked = t.mock.method(Map.prototype, "get");
+  assert.equal(documents.idOf({}), undefined);
+  const calls = looked.mock.callCount();
+  looked.mock.restore();
+  assert.ok(calls <= 1_001, `${calls} versions were looked up`);
+});

@@ -200,8 +200,8 @@ fn an_operation_whose_files_the_server_lost_goes_again_three_times() {
     assert_eq!(parked.state.replaces.len(), 3);
 }
 
-/// A history of writes, words and epochs: no request references a file that was not confirmed in the session's epoch, nor
-/// found absent, and at the end every operation has been sent.
+/// Plays writes, answers about files, and changes of the epoch. A request references a file only if the server confirmed
+/// it in the session's epoch, or if the device does not hold it. At the end every operation has been sent.
 #[test]
 fn r24_no_request_references_a_file_that_was_not_confirmed() {
     for seed in seeds::each(300) {

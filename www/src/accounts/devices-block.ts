@@ -1,4 +1,4 @@
-/** The devices of an account: when each has signed in, and a button to sign it out. */
+/** The devices of an account: when each was used, and a button to sign it out. */
 
 import type { AccountDevice } from "escale/accounts";
 import { fill, h } from "../dom";
@@ -34,7 +34,7 @@ function row(device: AccountDevice, signOut: SignOut): HTMLElement {
       h("p", { class: "device-name" }, name),
       device.here ? h("p", { class: "device-here" }, "This device") : null,
       h("p", { class: "hint" }, `First sign-in ${moment(device.first)}`),
-      h("p", { class: "hint" }, `Last sign-in ${moment(device.last)}`),
+      h("p", { class: "hint" }, `Last used ${moment(device.last)}`),
     ),
     device.here ? null : out,
   );

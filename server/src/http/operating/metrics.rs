@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use escale::Kind;
 use escale::codec::OpResult;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -14,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::figures::{Figures, seconds};
+use crate::spans::letter_of;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Answered {
@@ -155,7 +155,7 @@ impl Metrics {
         for result in results {
             let end = match &result.fault {
                 None => "ok",
-                Some(fault) => letter(fault.kind),
+                Some(fault) => letter_of(fault.kind),
             };
             self.operations.get_or_create(&End { end }).inc();
         }
@@ -168,20 +168,6 @@ impl Metrics {
             tracing::error!(%error, "the counts cannot be written");
         }
         text
-    }
-}
-
-/// The kind of a fault, as on the wire.
-fn letter(kind: Kind) -> &'static str {
-    match kind {
-        Kind::A => "A",
-        Kind::N => "N",
-        Kind::B => "B",
-        Kind::X => "X",
-        Kind::D => "D",
-        Kind::C => "C",
-        Kind::O => "O",
-        Kind::S => "S",
     }
 }
 

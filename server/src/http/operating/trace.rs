@@ -4,27 +4,30 @@
 use axum::http::HeaderMap;
 use tracing::Span;
 
-/// A span with the caller's trace; none if the caller names no trace, or none that the standard allows.
-pub(in crate::http) fn span_of(headers: &HeaderMap) -> Span {
-    match headers.get("traceparent").and_then(|value| trace_id(value.to_str().ok()?)) {
-        Some(trace) => tracing::info_span!("request", trace),
-        None => Span::none(),
-    }
+use crate::spans::{Caller, of_request};
+
+/// A span with the caller's trace. See [`of_request`].
+pub(in crate::http) fn span_of(headers: &HeaderMap, route: &'static str) -> Span {
+    of_request(route, headers.get("traceparent").and_then(|value| caller(value.to_str().ok()?)))
 }
 
-/// The id of the trace in `VERSION-TRACE-PARENT-FLAGS`. Later versions may append more. Nothing else of a caller's text
+/// The trace in `VERSION-TRACE-PARENT-FLAGS`. Later versions may append more. Nothing else of a caller's text
 /// gets into the log.
-fn trace_id(header: &str) -> Option<&str> {
+fn caller(header: &str) -> Option<Caller<'_>> {
     let mut parts = header.split('-');
     let mut part = |length: usize| {
         let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
         parts.next().filter(|part| part.len() == length && part.bytes().all(is_hex))
     };
     let (version, trace, parent) = (part(2)?, part(32)?, part(16)?);
-    part(2)?;
+    let flags = part(2)?;
     let is_some = |id: &str| id.bytes().any(|b| b != b'0');
     let is_whole = version != "00" || parts.next().is_none();
-    (version != "ff" && is_some(trace) && is_some(parent) && is_whole).then_some(trace)
+    (version != "ff" && is_some(trace) && is_some(parent) && is_whole).then_some(Caller {
+        trace,
+        parent,
+        flags,
+    })
 }
 
 #[cfg(test)]
@@ -33,10 +36,15 @@ mod tests {
 
     const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
+    fn trace_id(header: &str) -> Option<&str> {
+        caller(header).map(|caller| caller.trace)
+    }
+
     #[test]
     fn a_trace_is_taken_as_the_standard_writes_it() {
         let header = format!("00-{TRACE}-b7ad6b7169203331-01");
-        assert_eq!(trace_id(&header), Some(TRACE));
+        let parent = "b7ad6b7169203331";
+        assert_eq!(caller(&header), Some(Caller { trace: TRACE, parent, flags: "01" }));
         assert_eq!(trace_id(&format!("cc-{TRACE}-b7ad6b7169203331-01-later")), Some(TRACE));
     }
 

@@ -16,6 +16,10 @@ const ROWS_MAX: u64 = 50_000;
 /// Rows read at once.
 const LINES: u64 = 2_000;
 
+/// The oldest and the newest number. SQLite finds either end at once, but if one query asks for both, it reads all rows.
+const ENDS: &str =
+    "SELECT coalesce((SELECT min(number) FROM feed), 0), coalesce((SELECT max(number) FROM feed), 0)";
+
 /// The connection that looks at the feed. It never writes, so it notices the commits of this process like those
 /// of others.
 pub(super) struct Watcher {
@@ -43,13 +47,9 @@ impl Watcher {
             return Ok(Changed::at_number(since.unwrap_or(0), None, 0));
         }
         let snapshot = self.connection.unchecked_transaction().map_err(failed)?;
-        let (oldest, newest) = one(
-            &snapshot,
-            "SELECT coalesce(min(number), 0), coalesce(max(number), 0) FROM feed",
-            [],
-            |row| Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?)),
-        )?
-        .unwrap_or_default();
+        let (oldest, newest) =
+            one(&snapshot, ENDS, [], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?)))?
+                .unwrap_or_default();
         let mut last = since.unwrap_or(newest);
         while last < newest {
             let sql = "SELECT number, org, class, pk, v, links FROM feed WHERE number > ?1 ORDER BY number LIMIT ?2";
@@ -86,4 +86,29 @@ pub(super) fn append(connection: &Connection, row: &FeedRow) -> Result<()> {
     let number = connection.last_insert_rowid() as u64;
     run("DELETE FROM feed WHERE number <= ?1", &[&number.saturating_sub(ROWS_MAX)])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    /// R70.
+    #[test]
+    fn a_look_at_the_ends_of_the_feed_costs_the_same_for_any_length() {
+        let connection = Connection::open_in_memory().unwrap();
+        let table = "CREATE TABLE feed (number INTEGER PRIMARY KEY AUTOINCREMENT, org TEXT);";
+        connection.execute_batch(table).unwrap();
+        let mut look = connection.prepare(ENDS).unwrap();
+        let mut steps_with = |rows: i64| {
+            let fill = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+                        INSERT OR IGNORE INTO feed SELECT i, 'o' FROM n";
+            connection.execute(fill, [rows]).unwrap();
+            let ends: (i64, i64) = look.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+            assert_eq!(ends, (1, rows));
+            look.reset_status(StatementStatus::VmStep)
+        };
+        assert_eq!(steps_with(10), steps_with(5_000));
+    }
 }

@@ -14,7 +14,8 @@ use escale_server::engine::{Engine, Hooks, Restrictions};
 use escale_server::settings::Settings;
 
 use super::support::*;
-use crate::support::items::open_schema;
+use crate::support::items::{open_schema, world_of};
+use crate::support::schedules::*;
 use crate::support::world::*;
 
 const SCHEMA: &str = r#"{
@@ -23,17 +24,8 @@ const SCHEMA: &str = r#"{
         "rights": { "read": [{ "own": "id" }, "admin"], "create": "none", "update": "none", "delete": "none" } }
 }"#;
 
-struct Office {
-    engine: Engine,
-    clock: Arc<ManualClock>,
-    _folder: tempfile::TempDir,
-}
-
-fn office() -> Office {
-    let folder = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(NOON);
-    let engine = open_schema(folder.path(), &clock, Settings::default(), SCHEMA);
-    Office { engine, clock, _folder: folder }
+fn office() -> World {
+    world_of(Settings::default(), SCHEMA)
 }
 
 /// A member: the id of the account, and a token.
@@ -65,15 +57,6 @@ fn code_of(desk: &Desk, token: &str, name: &str, args: Value) -> String {
     run(desk, token, name, args).fault.map_or("ok".into(), |fault| fault.code)
 }
 
-fn set(account: &str, role: Option<&str>, schedule: Option<&[(i64, i64)]>) -> Value {
-    let mut args = Map::from([("account".to_owned(), Value::from(account))]);
-    args.extend(role.map(|role| ("role".to_owned(), Value::from(role))));
-    let entry = |(at, level): &(i64, i64)| Value::Array(vec![Value::from(*at), Value::from(*level)]);
-    let schedule = schedule.map(|entries| Value::Array(entries.iter().map(entry).collect()));
-    args.extend(schedule.map(|schedule| ("schedule".to_owned(), schedule)));
-    Value::Map(args)
-}
-
 /// The documents that a token's bearer reads: logins with their roles and their schedules.
 fn shown(desk: &Desk, token: &str, of: &str) -> Result<Vec<(String, String, usize)>, String> {
     let request = SyncRequest { subs: vec![sub(&def(of), 0)], ..SyncRequest::of("look") };
@@ -97,8 +80,8 @@ fn row(login: &str, role: &str, entries: usize) -> (String, String, usize) {
     (login.to_owned(), role.to_owned(), entries)
 }
 
-const LEVEL_1: &[(i64, i64)] = &[(NOON as i64, 1)];
-const LEVEL_3: &[(i64, i64)] = &[(NOON as i64, 3)];
+const LEVEL_1: &[(u64, u8)] = &[(NOON, 1)];
+const LEVEL_3: &[(u64, u8)] = &[(NOON, 3)];
 
 #[test]
 fn r89_an_administrator_sees_and_sets_accounts() {
@@ -160,13 +143,11 @@ fn r89_nobody_signs_in_at_level_3_but_administrators_when_it_is_the_org_s() {
     assert_eq!(code_of(&desk, &boss, "account.set", set(&bob, None, Some(&[]))), "ok");
     desk.sign_in("bob", &secret("bob"), None).unwrap();
     desk.simple("devices", &worker).unwrap();
-    let schedule = Value::Array(vec![Value::Array(vec![Value::from(NOON as i64), Value::from(3)])]);
-    assert_eq!(code_of(&desk, &boss, "org.set", Value::from([("schedule", schedule)])), "ok");
+    assert_eq!(code_of(&desk, &boss, "org.set", of_org(LEVEL_3)), "ok");
     assert_eq!(code(desk.sign_in("bob", &secret("bob"), None)), Code::AccountClosed);
     assert_eq!(code(desk.sign_up("eve", 3, &[&secret("eve")], None)), Code::AccountClosed);
     let (boss, _) = desk.sign_in("root", &secret("root"), None).unwrap();
-    let lifted = Value::from([("schedule", Value::Array(Vec::new()))]);
-    assert_eq!(code_of(&desk, &boss, "org.set", lifted), "ok");
+    assert_eq!(code_of(&desk, &boss, "org.set", of_org(&[])), "ok");
     desk.sign_in("bob", &secret("bob"), None).unwrap();
 }
 
@@ -246,8 +227,8 @@ fn functions_of_the_application_see_a_sign_up_and_an_end() {
             Some(note) if note.contains_key("kept") => Err(Fault::new(Code::Forbidden, "it is kept")),
             _ => tx.delete("Note", &[account]).map(|()| None),
         });
-    let Office { engine, clock, _folder } = office;
-    let engine = engine.hooked(hooks).unwrap();
+    let World { engine, clock, folder: _folder } = office;
+    let engine = Arc::into_inner(engine).unwrap().hooked(hooks).unwrap();
     let desk = Desk::new(&engine);
     let (bob, token) = member(&desk, "bob", 2, None);
     let (root, _) = member(&desk, "root", 1, Some("admin"));

@@ -212,28 +212,6 @@ fn r77_a_revoked_device_is_told_and_may_come_back_as_a_new_one() {
 }
 
 #[test]
-fn the_device_that_was_unused_longest_makes_room() {
-    let world = world();
-    let desk = Desk::new(&world.engine);
-    let one = Secret::passphrase("one");
-    desk.sign_up("ada", 1, &[&one], None).unwrap();
-    let mut devices = Vec::new();
-    for _ in 0..64 {
-        world.clock.advance(1_000);
-        devices.push(desk.sign_in("ada", &one, None).unwrap());
-    }
-    // The first is used again, so the second is the oldest.
-    world.clock.advance(1_000);
-    desk.sign_in("ada", &one, Some(&devices[0].1)).unwrap();
-    let (token, _) = desk.sign_in("ada", &one, None).unwrap();
-    let listed = desk.simple("devices", &token).unwrap();
-    let listed = listed.as_map().unwrap()["devices"].as_array().unwrap().len();
-    assert_eq!(listed, 64);
-    assert!(desk.bearer(&devices[1].0).is_none() && desk.bearer(&devices[2].0).is_some());
-    assert_eq!(code(desk.sign_in("ada", &one, Some(&devices[1].1))), Code::DeviceRevoked);
-}
-
-#[test]
 fn a_closed_account_keeps_its_login_and_its_key() {
     let world = world();
     let desk = Desk::new(&world.engine);

@@ -244,3 +244,27 @@ async fn account_invites_and_changes_roles_by_name() {
     let answer = exchange(address.parse().unwrap(), request.as_bytes()).await;
     assert_eq!(answer.status, 200);
 }
+
+#[test]
+fn the_operators_guide_has_every_option_and_every_command() {
+    let help = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_escale-server")).args(args).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let guide = include_str!("../../../../docs/server.md");
+    let (_, options) = guide.split_once("## All options of `serve`").unwrap();
+    let serve = help(&["serve", "--help"]);
+    let named: Vec<&str> = serve.lines().filter_map(|line| line.trim().strip_prefix("--")).collect();
+    assert!(named.len() > 25, "{serve}");
+    for line in named {
+        let option = line.split([' ', '=']).next().unwrap();
+        let is_listed = ["`", " "].iter().any(|end| options.contains(&format!("`--{option}{end}")));
+        assert!(is_listed || option == "help", "--{option} is not in docs/server.md");
+    }
+    let all = help(&["--help"]);
+    let (_, commands) = all.split_once("Commands:\n").unwrap();
+    for line in commands.lines().take_while(|line| !line.is_empty()) {
+        let name = line.split_whitespace().next().unwrap();
+        assert!(name == "help" || options.contains(&format!("`{name}`")) || name == "serve", "{name}");
+    }
+}

@@ -17,3 +17,5 @@ mod postgres_tls;
 mod provider;
 mod site_key;
 mod sweep;
+#[cfg(feature = "otlp")]
+mod traces;

@@ -17,6 +17,7 @@ use escale_server::settings::Settings;
 use super::support::*;
 use crate::support::base::Base;
 use crate::support::chance::Chance;
+use crate::support::schedules::*;
 use crate::support::world::*;
 
 /// A class of each kind.
@@ -36,20 +37,6 @@ fn opening(clock: &Arc<ManualClock>) -> Opening {
 
 fn with_operation(engine: Engine) -> Engine {
     engine.operation("own", |tx, _| tx.put("Note", doc(&[("id", "own")])).map(|()| None)).unwrap()
-}
-
-pub fn entries(entries: &[(u64, u8)]) -> Value {
-    let entry =
-        |(ms, level): &(u64, u8)| Value::Array(vec![Value::from(*ms as i64), Value::from(i64::from(*level))]);
-    Value::Array(entries.iter().map(entry).collect())
-}
-
-pub fn of_account(account: &str, schedule: &[(u64, u8)]) -> Value {
-    Value::from([("account", Value::from(account)), ("schedule", entries(schedule))])
-}
-
-pub fn of_org(schedule: &[(u64, u8)]) -> Value {
-    Value::from([("schedule", entries(schedule))])
 }
 
 fn put_args(class: &str, id: &str) -> Value {

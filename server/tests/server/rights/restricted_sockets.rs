@@ -1,17 +1,14 @@
 //! R89 over the network: sockets fall silent and hear again, and nobody enters at level 3.
 
-use std::sync::Arc;
-
 use escale::codec::{Format, ServerFrame};
 use escale::model::Def;
-use escale_server::clock::ManualClock;
-use escale_server::http::{Running, Tokens};
+use escale_server::http::Running;
 use escale_server::settings::Settings;
 
-use super::restricted::{of_account, of_org};
 use super::support::*;
 use crate::support::client::*;
-use crate::support::items::open_schema;
+use crate::support::items::{open_schema, world_of};
+use crate::support::schedules::*;
 use crate::support::world::*;
 
 const SCHEMA: &str = r#"{ "Note": { "key": ["id"] }, "Chat": { "key": ["id"], "exempt": 2 } }"#;
@@ -20,19 +17,6 @@ const TOKENS: &str = r#"{
     "tok-bob": { "account": "bob", "orgs": ["o"], "role": "write" },
     "tok-root": { "account": "root", "orgs": ["o"], "role": "admin" }
 }"#;
-
-fn restricted_world() -> World {
-    let folder = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(NOON);
-    let engine = Arc::new(open_schema(folder.path(), &clock, Settings::default(), SCHEMA));
-    std::fs::write(folder.path().join("tokens.json"), TOKENS).unwrap();
-    World { folder, clock, engine }
-}
-
-async fn serving(world: &World) -> Running {
-    let path = world.folder.path().join("tokens.json");
-    serve(world, |options| options.tokens = Tokens::from_file(path).unwrap()).await
-}
 
 async fn follow(running: &Running, token: &str) -> (Socket, Vec<Def>, Vec<String>) {
     let mut socket = connect(running, "/o/live", &[]).await;
@@ -67,8 +51,8 @@ async fn sync_as(running: &Running, token: &str, body: &str) -> Answer {
 /// The clock stands still, so the socket learns of it by the feed, and not by its look every two seconds.
 #[tokio::test]
 async fn r89_a_socket_is_told_of_each_restriction_and_of_its_end() {
-    let world = restricted_world();
-    let running = serving(&world).await;
+    let world = world_of(Settings::default(), SCHEMA);
+    let running = serve_tokens(&world, TOKENS).await;
     let (mut bob, live, _) = follow(&running, "tok-bob").await;
     assert_eq!(live.len(), 2);
     // Level 1 takes no def away. One hint makes the session pull, and the reply tells.
@@ -96,8 +80,8 @@ async fn r89_a_socket_is_told_of_each_restriction_and_of_its_end() {
 /// No row of the feed says that a date has come.
 #[tokio::test]
 async fn r89_a_date_restricts_an_open_socket() {
-    let world = restricted_world();
-    let running = serving(&world).await;
+    let world = world_of(Settings::default(), SCHEMA);
+    let running = serve_tokens(&world, TOKENS).await;
     let dated = [(NOON + 100_000, 2), (NOON + 200_000, 0)];
     set(&world, "org.set", of_org(&dated));
     let (mut bob, live, _) = follow(&running, "tok-bob").await;
@@ -111,8 +95,8 @@ async fn r89_a_date_restricts_an_open_socket() {
 
 #[tokio::test]
 async fn r89_nobody_enters_at_level_3_but_administrators_of_the_org() {
-    let world = restricted_world();
-    let running = serving(&world).await;
+    let world = world_of(Settings::default(), SCHEMA);
+    let running = serve_tokens(&world, TOKENS).await;
     let pull = r#"{"p":1,"session":"s","subs":[["Note",0]]}"#;
     let (mut bob, ..) = follow(&running, "tok-bob").await;
     let (mut root, ..) = follow(&running, "tok-root").await;
@@ -137,8 +121,8 @@ async fn r89_nobody_enters_at_level_3_but_administrators_of_the_org() {
 /// Two instances share a database. The second one sets a schedule, and the socket is the first one's.
 #[tokio::test]
 async fn r89_another_instance_follows() {
-    let world = restricted_world();
-    let running = serving(&world).await;
+    let world = world_of(Settings::default(), SCHEMA);
+    let running = serve_tokens(&world, TOKENS).await;
     let pull = r#"{"p":1,"session":"s","subs":[["Note",0]]}"#;
     let (mut bob, ..) = follow(&running, "tok-bob").await;
     assert_eq!(sync_as(&running, "tok-bob", pull).await.status, 200, "the schedules are in memory now");

@@ -1,16 +1,12 @@
 //! R86 over sockets: one that loses a def gets one last hint for it, and then silence.
 
-use std::sync::Arc;
-
 use escale::codec::{Format, ServerFrame};
 use escale::model::Def;
-use escale_server::clock::ManualClock;
-use escale_server::http::Tokens;
 use escale_server::settings::Settings;
 
 use super::support::*;
 use crate::support::client::*;
-use crate::support::items::open_schema;
+use crate::support::items::world_of;
 use crate::support::world::*;
 
 const TOKENS: &str = r#"{
@@ -20,17 +16,9 @@ const TOKENS: &str = r#"{
 }"#;
 
 async fn with_rights() -> (World, escale_server::http::Running) {
-    let folder = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(NOON);
-    let engine = Arc::new(open_schema(folder.path(), &clock, Settings::default(), RIGHTS));
-    let world = World { folder, clock, engine };
+    let world = world_of(Settings::default(), RIGHTS);
     members(&world.engine, "o");
-    let path = world.folder.path().join("tokens.json");
-    std::fs::write(&path, TOKENS.replace("ROLE", "admin")).unwrap();
-    let running = serve(&world, |options| {
-        options.tokens = Tokens::from_file(path).unwrap();
-    })
-    .await;
+    let running = serve_tokens(&world, &TOKENS.replace("ROLE", "admin")).await;
     (world, running)
 }
 

@@ -227,10 +227,7 @@ proptest! {
 }
 
 pub fn numbered_with(settings: Settings) -> World {
-    let folder = tempfile::tempdir().unwrap();
-    let clock = ManualClock::at(NOON);
-    let engine = Arc::new(open_schema(folder.path(), &clock, settings, NUMBERED));
-    World { folder, clock, engine }
+    world_of(settings, NUMBERED)
 }
 
 pub fn numbered() -> World {

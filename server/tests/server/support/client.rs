@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use escale::codec::{Decode, Fault, Format, LiveRequest, ServerFrame, decode, encode};
 use escale::model::{Def, Version};
-use escale_server::http::{Running, ServeOptions, start};
+use escale_server::http::{Running, ServeOptions, Tokens, start};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -23,6 +23,13 @@ pub async fn serve(world: &World, change: impl FnOnce(&mut ServeOptions)) -> Run
     let mut options = ServeOptions::new(world.engine.clone(), "127.0.0.1:0");
     change(&mut options);
     start(options).await.unwrap()
+}
+
+/// A server of a file of tokens with that text.
+pub async fn serve_tokens(world: &World, tokens: &str) -> Running {
+    let path = world.folder.path().join("tokens.json");
+    std::fs::write(&path, tokens).unwrap();
+    serve(world, |options| options.tokens = Tokens::from_file(path).unwrap()).await
 }
 
 pub struct Answer {

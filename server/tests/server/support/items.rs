@@ -34,11 +34,16 @@ pub fn open_schema(folder: &Path, clock: &Arc<ManualClock>, settings: Settings, 
     Engine::open(folder, Opening { schema, settings, seal: Seal::clear(), clock: clock.clone() }).unwrap()
 }
 
-pub fn items_with(settings: Settings) -> World {
+/// A world of another schema.
+pub fn world_of(settings: Settings, schema: &str) -> World {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::at(NOON);
-    let engine = Arc::new(open_schema(folder.path(), &clock, settings, ITEMS));
+    let engine = Arc::new(open_schema(folder.path(), &clock, settings, schema));
     World { folder, clock, engine }
+}
+
+pub fn items_with(settings: Settings) -> World {
+    world_of(settings, ITEMS)
 }
 
 pub fn items() -> World {

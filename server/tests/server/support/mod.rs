@@ -12,5 +12,6 @@ pub mod page;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod proof;
+pub mod schedules;
 pub mod session;
 pub mod world;

@@ -1,6 +1,6 @@
 // Tokens: requests and sockets without the right to enter or to write.
-import { check } from "../check.mjs";
-import { uuid } from "../names.mjs";
+import { check } from "../../check.mjs";
+import { uuid } from "../../names.mjs";
 
 const op = () => ({ id: uuid(), seq: 1, name: "doc.put", args: { class: "Note", data: { id: "a" } }, at: 1 });
 
