@@ -220,11 +220,7 @@ impl Filings {
                 self.check_object(files, &stored, (*org, sha), false);
             }
         }
-        for (named, began) in came {
-            if now.saturating_sub(began) + CLOCKS_MS_MAX >= DAY_MS || began <= self.restored_at {
-                self.left.insert(named);
-            }
-        }
+        self.forget_late(came, now);
         for named in &stored {
             let (org, name) = named;
             let sha = name.split('.').next().unwrap_or_default();
@@ -236,6 +232,14 @@ impl Filings {
                 assert!(self.left.contains(named), "R26: nothing remembers {name}");
             }
         }
+    }
+
+    /// Nothing remembers objects whose bytes came a day late, or of a call from before the database was restored.
+    fn forget_late(&mut self, came: Vec<(Named, u64)>, now: u64) {
+        let is_late = |began: u64| now.saturating_sub(began) + CLOCKS_MS_MAX >= DAY_MS;
+        let restored_at = self.restored_at;
+        let late = came.into_iter().filter(|(_, began)| is_late(*began) || *began <= restored_at);
+        self.left.extend(late.map(|(named, _)| named));
     }
 
     fn check_object(
@@ -261,12 +265,13 @@ impl Filings {
 
     /// Once no document references a file and all deadlines have passed, nothing is left but the objects that nothing
     /// remembers. An audit finds those.
-    pub fn end(&mut self, engine: &Engine, orgs: usize, mut pass: impl FnMut(&mut Self)) {
+    pub fn end(&mut self, engine: &Engine, orgs: usize, now: u64, mut pass: impl FnMut(&mut Self)) {
         if !self.is_used {
             return;
         }
         self.store.heal();
         self.store.finish();
+        self.forget_late(self.store.look().1, now);
         for org in (0..orgs).map(org_name) {
             let deletes: Vec<Write> =
                 (PHOTO..PHOTO + PHOTOS).map(|number| Write::Delete(key(number))).collect();

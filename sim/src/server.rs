@@ -395,7 +395,7 @@ impl Backend for RealServer {
             files.store.show(time);
             clocks.iter().for_each(|clock| clock.show(time));
         };
-        self.files.end(&self.instances[0].engine, self.record.epochs.len(), pass);
+        self.files.end(&self.instances[0].engine, self.record.epochs.len(), self.now, pass);
     }
 
     fn renew(&mut self, now: u64) {
