@@ -213,11 +213,11 @@ impl Filings {
         let (files, stored) = (snapshot.files(), self.store.all());
         let referenced: BTreeSet<(usize, &str)> = life.references().into_iter().collect();
         for (org, sha) in &referenced {
-            self.check_object(files, &stored, (*org, sha), true);
+            self.check_object(files, &stored, (*org, sha), None);
         }
         for ((org, sha), until) in &self.promised {
             if now + CLOCKS_MS_MAX < *until {
-                self.check_object(files, &stored, (*org, sha), false);
+                self.check_object(files, &stored, (*org, sha), Some(*until));
             }
         }
         self.forget_late(came, now);
@@ -247,7 +247,7 @@ impl Filings {
         files: &dyn FileReads,
         stored: &BTreeSet<Named>,
         of: (usize, &str),
-        is_referenced: bool,
+        promised: Option<u64>,
     ) {
         let (number, sha) = of;
         let org = org_name(number);
@@ -258,8 +258,8 @@ impl Filings {
             let named = (org.clone(), file.name.clone());
             let has_bytes = stored.contains(&named) || self.lost.contains(&named);
             assert!(has_bytes, "R25: the bytes of {object} of {sha} are gone from {org}");
-            let is_kept = file.until.is_none() || !is_referenced;
-            assert!(is_kept, "R25: {object} of {sha} is referenced, and has a deadline: {file:?}");
+            let is_kept = file.until.is_none_or(|until| promised.is_some_and(|promised| promised <= until));
+            assert!(is_kept, "R25: {object} of {sha} has to stay, for ever or until {promised:?}: {file:?}");
         }
     }
 
