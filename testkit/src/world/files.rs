@@ -57,7 +57,7 @@ fn sha(file: usize) -> String {
     stock()[file].sha.clone()
 }
 
-/// What a call is about.
+/// The subject of a call.
 #[derive(Clone, Copy, Debug)]
 enum About {
     All,
