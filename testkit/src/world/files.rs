@@ -1,5 +1,5 @@
 //! A client's module for files, as a model: the bytes on its device, and their way to the server (R24, R26 to R28). It
-//! asks what the server has, sends the rest object by object, and has each file confirmed. It remembers nothing else.
+//! asks which objects the server has, sends the others one by one, and has each file confirmed. It remembers nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
