@@ -31,6 +31,12 @@ enum Done {
     Collected,
 }
 
+/// The org of a call, and the object if it is an upload.
+type About = (usize, Option<usize>);
+
+/// A copy of the store, and its time.
+type Copied = (u64, Vec<(Named, Vec<u8>)>);
+
 enum Work {
     Slow(Fiber<Result<Done>>),
     Done(Result<Done>),
@@ -43,8 +49,8 @@ type Promises = BTreeMap<(usize, String), u64>;
 #[derive(Default)]
 pub struct Filings {
     pub store: SlowFiles,
-    /// Work under way: its instance, who asked, and for which object if it is an upload.
-    work: BTreeMap<u64, (usize, Option<(usize, Option<usize>)>, Work)>,
+    /// Work under way, and its instance.
+    work: BTreeMap<u64, (usize, Option<About>, Work)>,
     last: u64,
     /// Until then an object is kept, by the last answer about it.
     promised: Promises,
@@ -53,7 +59,7 @@ pub struct Filings {
     /// Objects that nothing remembers, as their bytes came a day late, or before the database was restored.
     left: BTreeSet<Named>,
     restored_at: u64,
-    copy: Option<(u64, Vec<(Named, Vec<u8>)>)>,
+    copy: Option<Copied>,
     /// Sessions have asked for files.
     is_used: bool,
     /// The database is being replaced: nothing can be checked.
@@ -129,7 +135,7 @@ impl Filings {
         Some(FilesStep::Done(self.answer(about, done)))
     }
 
-    fn answer(&mut self, about: Option<(usize, Option<usize>)>, done: Result<Done>) -> FilesAnswer {
+    fn answer(&mut self, about: Option<About>, done: Result<Done>) -> FilesAnswer {
         let org = about.map_or(0, |(org, _)| org);
         match done {
             Ok(Done::Have(FilesReply { epoch, there, until })) => {
@@ -283,16 +289,16 @@ impl Filings {
         }
         let rest = self.store.all();
         assert!(rest.is_subset(&self.left), "R26: objects are left: {rest:?}, but {:?}", self.left);
-        self.check_empty(engine, orgs);
+        Self::check_empty(engine, orgs);
         let audit = Filing::of(engine).audit_files(true, &mut |_, _, _| Ok(())).expect("an audit");
         assert_eq!(audit, Audit { objects: 0, lost: 0, unknown: rest.len() as u64 }, "R26");
         pass(self);
         engine.purge().expect("a purge that nobody disturbs");
         assert_eq!(self.store.all(), BTreeSet::new(), "R26: the audit found these");
-        self.check_empty(engine, orgs);
+        Self::check_empty(engine, orgs);
     }
 
-    fn check_empty(&self, engine: &Engine, orgs: usize) {
+    fn check_empty(engine: &Engine, orgs: usize) {
         let snapshot = engine.provider().read().expect("a database that can be read");
         for org in (0..orgs).map(org_name) {
             let files = snapshot.files().files_after(&org, "", 9).expect("a read");

@@ -383,7 +383,9 @@ impl Backend for RealServer {
         let pass = |files: &mut Filings| {
             time += 40 * DAY_MS;
             files.store.show(time);
-            clocks.iter().for_each(|clock| clock.show(time));
+            for clock in &clocks {
+                clock.show(time);
+            }
         };
         self.files.end(&self.instances[0].engine, self.record.epochs.len(), self.now, pass);
     }
