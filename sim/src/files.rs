@@ -104,13 +104,18 @@ impl Filings {
             FilesWork::Call(Tenant { org, .. }, FilesCall::Have(_)) => Some((*org, None)),
             FilesWork::Collect => None,
         };
+        let store = self.store.clone();
         let work = if is_slow {
-            let (fiber, progress) = Fiber::start(move || run(&engine, &work));
+            let (fiber, progress) = Fiber::start(move || {
+                store.begin();
+                run(&engine, &work)
+            });
             match progress {
                 Progress::Paused => Work::Slow(fiber),
                 Progress::Done(done) => Work::Done(done),
             }
         } else {
+            store.begin();
             Work::Done(run(&engine, &work))
         };
         self.work.insert(self.last, (instance, about, work));
@@ -230,13 +235,13 @@ impl Filings {
         for named in &stored {
             let (org, name) = named;
             let sha = name.split('.').next().unwrap_or_default();
-            let is_known = files.file(org, sha).expect("a read").is_some_and(|file| file.name == *name)
-                || files.purge(org, name).expect("a read").is_some();
-            if is_known {
+            let is_used = files.file(org, sha).expect("a read").is_some_and(|file| file.name == *name);
+            let line = files.purge(org, name).expect("a read");
+            if is_used || line.as_ref().is_some_and(|line| !line.is_claimed) {
                 self.left.remove(named);
-            } else {
-                assert!(self.left.contains(named), "R26: nothing remembers {name}");
             }
+            // A line that is claimed goes without a further look at the store.
+            assert!(is_used || line.is_some() || self.left.contains(named), "R26: nothing remembers {name}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The store of objects under the instances: in memory, and its calls stop, fail, come late and come twice.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,6 +9,11 @@ use escale_server::files::{Files, MemoryFiles};
 use escale_testkit::files::FilesFault;
 
 use crate::fiber::pause;
+
+thread_local! {
+    /// When the work on this thread began, and with it the line in `purges` that remembers its object.
+    static BEGAN: Cell<u64> = const { Cell::new(0) };
+}
 
 /// Org and name of an object.
 pub type Named = (String, String);
@@ -26,7 +32,7 @@ struct State {
     late_delete: Option<(u64, bool)>,
     /// Calls that are done at a later time.
     late: Vec<(u64, Late)>,
-    /// Objects that came since the last look, each with the time at which its call began.
+    /// Objects that came since the last look, each with the time at which its upload began.
     came: Vec<(Named, u64)>,
     is_changed: bool,
 }
@@ -98,6 +104,11 @@ impl SlowFiles {
         }
     }
 
+    /// Work begins on this thread.
+    pub fn begin(&self) {
+        BEGAN.set(self.state().now);
+    }
+
     pub fn upset(&self, fault: FilesFault) {
         let mut state = self.state();
         match fault {
@@ -156,7 +167,7 @@ impl SlowFiles {
 impl Files for SlowFiles {
     fn put(&self, org: &str, name: &str, bytes: &[u8]) -> Result<()> {
         let named = (org.to_owned(), name.to_owned());
-        let began = self.state().now;
+        let began = BEGAN.get();
         stop()?;
         let is_lost = {
             let mut state = self.state();
