@@ -231,7 +231,7 @@ fn not_connected(error: &tokio_postgres::Error) -> Error {
         "28000" if why.contains("no encryption") => "let it have TLS: sslmode=verify-full and sslrootcert",
         "28P01" | "28000" => "correct the role and its password in the address, or in PGUSER and PGPASSWORD",
         "3D000" => "make it with `createdb`, or correct the name in the address",
-        "53300" => "raise its `max_connections`: each instance of the server takes up to 20",
+        "53300" => "raise its `max_connections`: each instance of the server takes up to 17",
         _ if cure_of(error).is_some() => cure_of(error).unwrap_or_default(),
         _ => "check that it runs, and the host and port of the address",
     };
