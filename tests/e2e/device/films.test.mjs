@@ -123,10 +123,10 @@ async function watchHeap(page) {
   await devtools.send("HeapProfiler.enable");
   const used = async () => {
     // Garbage does not count: the engine collects it when it likes. The second collection waits until the buffers of the
-    // first one are freed. All is asked for at once, so that the page makes no more garbage in between.
-    const collect = () => devtools.send("HeapProfiler.collectGarbage");
-    const [, , usage] = await Promise.all([collect(), collect(), devtools.send("Runtime.getHeapUsage")]);
-    const { usedSize, embedderHeapUsedSize = 0, backingStorageSize = 0 } = usage;
+    // first one are freed. Both have to be awaited: the engine makes a task of each.
+    await devtools.send("HeapProfiler.collectGarbage");
+    await devtools.send("HeapProfiler.collectGarbage");
+    const { usedSize, embedderHeapUsedSize = 0, backingStorageSize = 0 } = await devtools.send("Runtime.getHeapUsage");
     return usedSize + embedderHeapUsedSize + backingStorageSize;
   };
   const start = await used();
