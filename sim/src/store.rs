@@ -219,4 +219,10 @@ impl Files for SlowFiles {
         state.meet()?;
         state.objects.list(org, after, limit)
     }
+
+    fn orgs(&self) -> Result<Vec<String>> {
+        let mut state = self.state();
+        state.meet()?;
+        state.objects.orgs()
+    }
 }

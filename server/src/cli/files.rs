@@ -31,9 +31,10 @@ impl AuditArgs {
             }
             Side::Lost { is_referenced: false } => say(&format!("lost: {org} {name}")),
             Side::Unknown => say(&format!("unknown: {org} {name}")),
+            Side::UnknownOrg => say(&format!("of an org that the database does not know: folder {org}")),
         })?;
-        let Audit { objects, lost, unknown } = audit;
-        say(&format!("{objects} objects: {lost} lost, {unknown} unknown"))?;
+        let Audit { objects, lost, unknown, unknown_orgs } = audit;
+        say(&format!("{objects} objects: {lost} lost, {unknown} unknown; {unknown_orgs} unknown orgs"))?;
         if !self.apply {
             say("dry run: nothing was written; the same with --apply writes it")?;
         }

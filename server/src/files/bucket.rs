@@ -109,6 +109,14 @@ impl Files for BucketFiles {
         };
         self.wait(read)
     }
+
+    fn orgs(&self) -> Result<Vec<String>> {
+        let listed = self.wait(self.store.list_with_delimiter(Some(&self.prefix)))?;
+        let mut orgs: Vec<String> =
+            listed.common_prefixes.iter().filter_map(|folder| folder.filename().map(str::to_owned)).collect();
+        orgs.sort();
+        Ok(orgs)
+    }
 }
 
 impl Drop for BucketFiles {

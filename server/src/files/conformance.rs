@@ -1,6 +1,8 @@
 //! The suite that every store of objects must pass. It panics at the first broken promise, and names it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::model::sha_s;
 
 use super::Files;
 
@@ -15,6 +17,7 @@ fn absent_objects_are_no_errors(files: &dyn Files) {
     assert_eq!(files.get("nobody", "aab").expect("get"), None);
     files.delete("nobody", "aab").expect("deleting what is not there");
     assert_eq!(files.list("nobody", "", 9).expect("list"), [""; 0]);
+    assert_eq!(files.orgs().expect("orgs"), [""; 0]);
 }
 
 /// Names that share their first letters, and differ in all ways that names do.
@@ -36,6 +39,10 @@ fn a_history_equals_a_map(open: &dyn Fn() -> Box<dyn Files>, random: &mut dyn Fn
             4..6 => {
                 files.delete(org, name).expect("delete");
                 expected.remove(&(org, name));
+            }
+            6 if random(2) == 0 => {
+                let orgs: BTreeSet<String> = expected.keys().map(|(org, _)| sha_s(org)).collect();
+                assert!(files.orgs().expect("orgs").into_iter().eq(orgs), "those that have objects");
             }
             6 => files = open(),
             7 => {

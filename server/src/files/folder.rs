@@ -93,21 +93,36 @@ impl Files for FolderFiles {
     }
 
     fn list(&self, org: &str, after: &str, limit: usize) -> Result<Vec<String>> {
-        let org = self.of_org(org);
-        let mut found = Vec::new();
-        for letters in names(&org)? {
-            if letters.as_str() < after.get(..LETTERS).unwrap_or_default() {
-                continue;
-            }
-            let own = names(&org.join(&letters))?;
-            found.extend(own.into_iter().filter(|name| name.as_str() > after && !name.ends_with(UNFINISHED)));
-            if found.len() >= limit {
-                break;
+        listed(&self.of_org(org), after, limit)
+    }
+
+    fn orgs(&self) -> Result<Vec<String>> {
+        let mut orgs = Vec::new();
+        for org in names(&self.folder)? {
+            // The folder of an org stays when its last object goes.
+            if !listed(&self.folder.join(&org), "", 1)?.is_empty() {
+                orgs.push(org);
             }
         }
-        found.truncate(limit);
-        Ok(found)
+        Ok(orgs)
     }
+}
+
+/// The names of objects in the folder of an org.
+fn listed(org: &Path, after: &str, limit: usize) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for letters in names(org)? {
+        if letters.as_str() < after.get(..LETTERS).unwrap_or_default() {
+            continue;
+        }
+        let own = names(&org.join(&letters))?;
+        found.extend(own.into_iter().filter(|name| name.as_str() > after && !name.ends_with(UNFINISHED)));
+        if found.len() >= limit {
+            break;
+        }
+    }
+    found.truncate(limit);
+    Ok(found)
 }
 
 fn unfinished(path: &Path) -> PathBuf {
@@ -120,7 +135,9 @@ fn unfinished(path: &Path) -> PathBuf {
 fn names(folder: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
         Err(error) => return Err(failed(folder, &error)),
     };
     let mut names = Vec::new();

@@ -1,9 +1,10 @@
 //! Objects in memory, for tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use escale::Result;
+use escale::model::sha_s;
 
 use super::Files;
 
@@ -43,5 +44,10 @@ impl Files for MemoryFiles {
         let objects = self.objects();
         let own = objects.keys().filter(|(of, name)| of == org && name.as_str() > after);
         Ok(own.take(limit).map(|(_, name)| name.clone()).collect())
+    }
+
+    fn orgs(&self) -> Result<Vec<String>> {
+        let orgs: BTreeSet<String> = self.objects().keys().map(|(org, _)| sha_s(org)).collect();
+        Ok(orgs.into_iter().collect())
     }
 }

@@ -37,6 +37,10 @@ pub trait Files: Send + Sync + 'static {
     /// The names of at most `limit` objects after that one, ascending by bytes. Those that are stored or removed meanwhile
     /// may be among them. Errors: `storage_failed`.
     fn list(&self, org: &str, after: &str, limit: usize) -> Result<Vec<String>>;
+
+    /// The orgs that have objects, each as the `shaS` of its name, ascending. A store keeps no other name of an org. Those
+    /// whose objects are stored or removed meanwhile may be among them. Errors: `storage_failed`.
+    fn orgs(&self) -> Result<Vec<String>>;
 }
 
 /// The beginning of the address of a bucket.

@@ -355,3 +355,19 @@ fn a_probe_under_another_name_leaves_its_operation_in_doubt() {
         ],
     );
 }
+
+/// The only client of an org uploads and writes, and the database is replaced by a copy from before that. The audit passed
+/// over the objects of an org without a head.
+#[test]
+fn r26_an_audit_tells_of_the_objects_of_an_org_that_the_database_does_not_know() {
+    replay(
+        "files",
+        1_000_941,
+        &[
+            Action::BackUp,
+            Action::AddFile { client: 2, doc: 27, files: 208 },
+            Action::Wait { ticks: 168 },
+            Action::Restore,
+        ],
+    );
+}

@@ -1,6 +1,9 @@
 //! The comparison of the database with the store, for a database or a store that was restored from an old backup.
 
+use std::collections::BTreeSet;
+
 use escale::Result;
+use escale::model::sha_s;
 
 use super::Filing;
 use super::objects::{sha_in, sha_of};
@@ -19,6 +22,9 @@ pub enum Side {
     },
     /// The store has bytes that the database knows nothing of.
     Unknown,
+    /// The store has objects of an org that the database does not know: it may be older than the org. The org's `shaS`
+    /// stands for its name, and no object is named.
+    UnknownOrg,
 }
 
 /// The outcome of an audit.
@@ -30,12 +36,13 @@ pub struct Audit {
     pub lost: u64,
     /// Objects of the store that the database does not know.
     pub unknown: u64,
+    /// Orgs of the store that the database does not know. Their objects are not counted, and stay.
+    pub unknown_orgs: u64,
 }
 
 impl Filing<'_> {
-    /// Compares the objects of all orgs in which anything was written with the store, and tells each difference. It reads
-    /// every object. With
-    /// `apply`, it forgets lost objects that nothing references, and leaves unknown bytes to the sweep. Errors:
+    /// Compares the database with the store, and tells each difference. It reads every object of the orgs that the database
+    /// knows. With `apply`, it forgets lost objects that nothing references, and leaves unknown bytes to the sweep. Errors:
     /// `not_supported`, and those of the database, of the store and of `tell`.
     pub fn audit_files(
         &self,
@@ -43,16 +50,22 @@ impl Filing<'_> {
         tell: &mut dyn FnMut(Side, &str, &str) -> Result<()>,
     ) -> Result<Audit> {
         let mut audit = Audit::default();
+        // First of all: an org has its head before its first object.
+        let mut orgs = BTreeSet::from_iter(self.store()?.orgs()?);
         let mut last = String::new();
         loop {
             let heads = self.provider.read()?.heads(&last, LOOKED_AT)?;
-            let Some((org, _)) = heads.last() else { return Ok(audit) };
+            let Some((org, _)) = heads.last() else { break };
             last.clone_from(org);
             for (org, _) in &heads {
+                orgs.remove(&sha_s(org));
                 self.audit_database(org, apply, &mut audit, tell)?;
                 self.audit_store(org, apply, &mut audit, tell)?;
             }
         }
+        audit.unknown_orgs = orgs.len() as u64;
+        orgs.iter().try_for_each(|org| tell(Side::UnknownOrg, org, ""))?;
+        Ok(audit)
     }
 
     /// The objects of the database.

@@ -66,4 +66,8 @@ impl Files for Between {
     fn list(&self, org: &str, after: &str, limit: usize) -> Result<Vec<String>> {
         self.inner.list(org, after, limit)
     }
+
+    fn orgs(&self) -> Result<Vec<String>> {
+        self.inner.orgs()
+    }
 }

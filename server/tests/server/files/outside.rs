@@ -74,7 +74,7 @@ fn r26_what_was_answered_survives_a_kill() {
     }
     drop(server);
     let (is_good, said) = audit(folder.path(), &[]);
-    assert!(is_good && said.contains(": 0 lost, 0 unknown\n"), "{said}");
+    assert!(is_good && said.contains(": 0 lost, 0 unknown; 0 unknown orgs\n"), "{said}");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn an_audit_names_each_difference_and_repairs_some() {
     let run = |args: &[&str]| audit(folder.path(), &[&["--files", "objects"], args].concat());
     assert_eq!(
         run(&[]).1,
-        "2 objects: 0 lost, 0 unknown\ndry run: nothing was written; the same with --apply writes it\n"
+        "2 objects: 0 lost, 0 unknown; 0 unknown orgs\ndry run: nothing was written; the same with --apply writes it\n"
     );
     let of_org = std::fs::read_dir(folder.path().join("objects")).unwrap().next().unwrap().unwrap().path();
     let in_letters = of_org.join(&lost[..2]);
@@ -117,12 +117,16 @@ fn an_audit_names_each_difference_and_repairs_some() {
         let (is_good, said) = run(if apply { &["--apply"] } else { &[] });
         assert!(is_good && said.contains(&format!("lost: o {lost}\n")), "{said}");
         assert!(said.contains(&format!("unknown: o {lost}.unknown\n")), "{said}");
-        assert!(said.contains("2 objects: 1 lost, 1 unknown\n"), "{said}");
+        assert!(said.contains("2 objects: 1 lost, 1 unknown; 0 unknown orgs\n"), "{said}");
     }
     assert!(
-        run(&[]).1.starts_with("1 objects: 0 lost, 0 unknown\n"),
+        run(&[]).1.starts_with("1 objects: 0 lost, 0 unknown; 0 unknown orgs\n"),
         "it was forgotten, and is to be removed"
     );
     let answer = ask(server.address, "GET", &format!("/o/file/{lost}"), b"").expect("an answer");
     assert_eq!(answer.status, 404);
+    std::fs::rename(&of_org, of_org.with_file_name("younger")).unwrap();
+    let (_, said) = run(&["--apply"]);
+    assert!(said.starts_with("lost: o ") && said.contains(": folder younger\n"), "{said}");
+    assert!(of_org.with_file_name("younger").exists(), "it may be another server's");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use escale::Code;
 use escale::codec::{Fault, FilesRequest, Op, SyncRequest};
-use escale::model::Value;
+use escale::model::{Value, sha_s};
 use escale::model::schema::Schema;
 use escale_server::clock::ManualClock;
 use escale_server::engine::{
@@ -330,13 +330,29 @@ fn an_audit_finds_damaged_bytes_and_says_whether_a_document_needs_them() {
         Ok(())
     };
     let audit = Filing::of(&world.engine).audit_files(true, &mut tell).unwrap();
-    assert_eq!(audit, Audit { objects: 3, lost: 2, unknown: 1 });
+    assert_eq!(audit, Audit { objects: 3, lost: 2, unknown: 1, unknown_orgs: 0 });
     told.retain(|(_, side)| *side != Side::Unknown);
     told.sort_by_key(|(name, _)| *name == sha_of(b"two"));
     let lost = |bytes: &[u8], is_referenced| (sha_of(bytes), Side::Lost { is_referenced });
     assert_eq!(told, [lost(b"one", true), lost(b"two", false)]);
     assert_eq!(world.get("x", &sha_of(b"two")), Err(Code::NotFound), "it was forgotten");
     assert_eq!(world.until(&sha_of(b"one")), None, "the document keeps its reference");
+}
+
+#[test]
+fn an_audit_names_an_org_that_the_database_does_not_know_and_leaves_its_objects() {
+    let world = open(SCHEMA, Settings::default(), Seal::clear());
+    world.put("x", &plain(b"one")).unwrap();
+    world.files.put("younger", &sha_of(b"two"), b"two").unwrap();
+    let mut told = Vec::new();
+    let mut tell = |side, org: &str, name: &str| {
+        told.push((side, org.to_owned(), name.to_owned()));
+        Ok(())
+    };
+    let audit = Filing::of(&world.engine).audit_files(true, &mut tell).unwrap();
+    assert_eq!(audit, Audit { objects: 1, lost: 0, unknown: 0, unknown_orgs: 1 });
+    assert_eq!(told, [(Side::UnknownOrg, sha_s("younger"), String::new())]);
+    assert!(world.files.get("younger", &sha_of(b"two")).unwrap().is_some());
 }
 
 #[test]
