@@ -106,6 +106,12 @@ export const ROWS = [
     proofs: ["server-kills-postgres"],
   },
   {
+    promise: "A server whose PostgreSQL is killed at random loses nothing acknowledged, executes nothing twice, and goes on",
+    tests: ["server/tests/server/operating/kills.rs"],
+    command: "make kill-server KILLS=500",
+    proofs: ["server-kills-database"],
+  },
+  {
     promise: "Three servers on one PostgreSQL are killed, paused and cut off, and the database is killed and promoted: nothing is lost or done twice, nobody is stuck, and all answer the same",
     tests: ["server/tests/server/operating/instances.rs"],
     command: "make cluster ROUNDS=200",
