@@ -65,8 +65,15 @@ impl<S: Backend> World<S> {
         let document = memory.document(&doc_key);
         let mut on_it: Vec<&PendingOp> =
             ops.iter().map(|(op, _)| *op).filter(|op| op.keys.contains(&doc_key) || ends(op, key)).collect();
-        // The session does not know the parent of an item that it holds by itself, if no operation tells its key.
-        let is_told = on_it.iter().any(|op| op.keys.contains(&doc_key) && op.state.name != "blind");
+        // The session does not know the parent of an item that it holds by itself, if no operation tells its key. A refused
+        // one is not run again: it tells nothing if the session did not have the item when it ran.
+        let has_changed = |op: &PendingOp| op.changes.iter().flatten().any(|change| change.key == doc_key);
+        let tells = |op: &&PendingOp| {
+            op.keys.contains(&doc_key)
+                && op.state.name != "blind"
+                && (op.state.refused.is_none() || has_changed(op))
+        };
+        let is_told = on_it.iter().any(tells);
         if !is_told && !document.is_some_and(|document| document.defs.iter().any(is_items)) {
             on_it.retain(|op| op.keys.contains(&doc_key));
         }
