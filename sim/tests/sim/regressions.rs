@@ -371,3 +371,48 @@ fn r26_an_audit_tells_of_the_objects_of_an_org_that_the_database_does_not_know()
         ],
     );
 }
+
+/// A socket had closed, and the server was back. Then nothing was subscribed, so no socket was opened again. The phase stayed
+/// `opening`, because an operation waited behind a refused one, and changed later although nothing happened.
+#[test]
+fn the_phase_waits_for_no_socket_without_a_subscription() {
+    replay(
+        "network",
+        64_992,
+        &[
+            Action::Refuse { count: 2, how: 4 },
+            Action::Subscribe { client: 2, def: 0 },
+            Action::CutSocket { client: 2, silent: false },
+            Action::Op { client: 2, what: 167, doc: 2, arg: 240 },
+            Action::Unsubscribe { client: 2, def: 0 },
+            Action::Wait { ticks: 118 },
+            Action::Wait { ticks: 111 },
+            Action::Op { client: 2, what: 93, doc: 2, arg: 222 },
+            Action::Wait { ticks: 240 },
+            Action::Wait { ticks: 57 },
+        ],
+    );
+}
+
+/// An operation on an unknown item is refused. The item arrives, and its parent is deleted here. The refused operation did
+/// not change the item, so this session does not know whose it is.
+#[test]
+fn r19_a_refused_operation_that_changed_nothing_does_not_tell_the_parent_of_an_item() {
+    replay(
+        "horizons",
+        110_915,
+        &[
+            Action::Delete { doc: 18 },
+            Action::Write { doc: 0, section: 3, tags: 4, life: 0 },
+            Action::Op { client: 2, what: 0, doc: 11, arg: 183 },
+            Action::Delete { doc: 1 },
+            Action::WaitLong { seconds: 244 },
+            Action::Delete { doc: 12 },
+            Action::WriteMany { from: 18, count: 3, section: 0, tags: 4 },
+            Action::Write { doc: 5, section: 0, tags: 4, life: 0 },
+            Action::WriteMany { from: 9, count: 3, section: 0, tags: 4 },
+            Action::Subscribe { client: 2, def: 20 },
+            Action::Op { client: 2, what: 157, doc: 9, arg: 213 },
+        ],
+    );
+}

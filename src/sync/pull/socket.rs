@@ -70,6 +70,7 @@ impl Live {
         }
         let now = ctx.clock.mono_ms;
         if ctx.config.watches_silence
+            && self.state != SocketState::Closed
             && now >= self.last_heard_ms + SOCKET_SILENCE_MS
             && let Some(socket) = self.shut()
         {
@@ -237,9 +238,11 @@ impl Live {
         }
     }
 
-    /// Whether it is not known yet how changes will be reported: no socket was registered or has failed.
+    /// Whether it is not known yet how changes will be reported: no socket was registered or has failed. Without a
+    /// subscription none is opened.
     pub fn is_due(&self, ctx: &Ctx) -> bool {
-        ctx.config.has_live && self.registered.is_none() && (self.is_back || self.backoff.failures() == 0)
+        let is_needed = ctx.config.has_live && ctx.memory.collections().next().is_some();
+        is_needed && self.registered.is_none() && (self.is_back || self.backoff.failures() == 0)
     }
 
     /// Why the server closed the last socket.

@@ -493,7 +493,7 @@ impl Reference {
             () if self.is_failing => Phase::Offline,
             () if !self.has_answered => Phase::Opening,
             () if is_loading => Phase::Loading,
-            () if self.config.has_live && self.socket.is_due() => Phase::Opening,
+            () if self.config.has_live && !self.known.is_empty() && self.socket.is_due() => Phase::Opening,
             () => Phase::Live,
         }
     }

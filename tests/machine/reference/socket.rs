@@ -96,6 +96,7 @@ impl Reference {
         }
         let (now, socket) = (self.now, &mut self.socket);
         if self.config.watches_silence
+            && socket.state != State::Closed
             && now >= socket.heard + SOCKET_SILENCE_MS
             && let Some(closed) = socket.close()
         {

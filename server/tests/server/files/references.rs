@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use escale::Code;
 use escale::codec::{Fault, FilesRequest, Op, SyncRequest};
-use escale::model::{Value, sha_s};
 use escale::model::schema::Schema;
+use escale::model::{Value, sha_s};
 use escale_server::clock::ManualClock;
 use escale_server::engine::{
     Audit, Caller, Engine, Filing, Object, Opening, Put, Side, first_site, sha_of, with_files,
