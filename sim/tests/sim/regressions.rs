@@ -416,3 +416,49 @@ fn r19_a_refused_operation_that_changed_nothing_does_not_tell_the_parent_of_an_i
         ],
     );
 }
+
+/// Two sessions upload the same object. The bytes of the second are of no use, and a purge removed them and the line that
+/// remembered them. Hours later the store did the call a second time, and nothing knew of these bytes.
+#[test]
+fn r26_bytes_of_no_use_that_come_twice_do_not_stay() {
+    replay(
+        "files",
+        155_781,
+        &[
+            Action::Op { client: 2, what: 12, doc: 27, arg: 252 },
+            Action::Mode { client: 2 },
+            Action::Op { client: 1, what: 124, doc: 10, arg: 201 },
+            Action::Subscribe { client: 0, def: 2 },
+            Action::Op { client: 0, what: 206, doc: 3, arg: 85 },
+            Action::WaitLong { seconds: 191 },
+            Action::Delete { doc: 5 },
+            Action::AddFile { client: 2, doc: 26, files: 120 },
+            Action::PutLate { minutes: 174, twice: true },
+            Action::AddFile { client: 1, doc: 27, files: 241 },
+            Action::Subscribe { client: 0, def: 25 },
+            Action::Op { client: 1, what: 15, doc: 5, arg: 86 },
+            Action::Op { client: 1, what: 111, doc: 25, arg: 22 },
+            Action::Op { client: 2, what: 79, doc: 26, arg: 12 },
+            Action::Op { client: 2, what: 21, doc: 24, arg: 156 },
+            Action::Subscribe { client: 0, def: 28 },
+            Action::Write { doc: 17, section: 3, tags: 0, life: 0 },
+            Action::Op { client: 0, what: 60, doc: 10, arg: 64 },
+            Action::Op { client: 0, what: 211, doc: 14, arg: 118 },
+            Action::Op { client: 0, what: 251, doc: 2, arg: 116 },
+            Action::Op { client: 1, what: 130, doc: 15, arg: 180 },
+            Action::Write { doc: 0, section: 0, tags: 5, life: 1 },
+            Action::Op { client: 0, what: 62, doc: 4, arg: 81 },
+            Action::Collect { instance: 240 },
+            Action::Op { client: 1, what: 33, doc: 7, arg: 10 },
+            Action::Op { client: 1, what: 112, doc: 4, arg: 28 },
+            Action::AddFile { client: 2, doc: 25, files: 213 },
+            Action::Reopen { client: 0 },
+            Action::Subscribe { client: 0, def: 27 },
+            Action::Collect { instance: 205 },
+            Action::Op { client: 2, what: 241, doc: 0, arg: 190 },
+            Action::Collect { instance: 201 },
+            Action::AddFile { client: 0, doc: 25, files: 182 },
+            Action::AddFile { client: 1, doc: 25, files: 122 },
+        ],
+    );
+}

@@ -17,7 +17,7 @@ use crate::provider::{File, Purge, Uploads};
 /// How often an upload starts again because a sweep has claimed its name meanwhile: that takes a day.
 const STARTS_MAX: usize = 3;
 
-/// Milliseconds for which the bytes of an upload in progress are kept.
+/// Milliseconds from the start of an upload for which its line stays. A call to the store may come so late.
 const IN_PROGRESS_MS: u64 = 86_400_000;
 
 /// The outcome of an upload.
@@ -101,10 +101,8 @@ impl Filing<'_> {
                 None => up.add(object, &name)?,
             };
             if let Some(put) = put {
-                // Another upload has stored the object, or it cannot be stored: these bytes are of no use.
-                let purge = Purge { at: up.now, is_claimed: false };
-                up.begun.tx.edit_files().put_purge(org, &name, &purge)?;
-                up.is_changed = true;
+                // Another upload has stored the object, or it cannot be stored: these bytes are of no use. Their line
+                // stays for its day, because the store may do the call again after its answer, and bring them back.
                 return up.end(put);
             }
             up.begun.tx.edit_files().remove_purge(org, &name)?;
@@ -127,7 +125,7 @@ impl Uploading<'_, '_> {
         self.now + self.filing.settings.upload_ms()
     }
 
-    /// Ends with an outcome. A refusal may commit, too: the sweep then knows of bytes without a use.
+    /// Ends with an outcome.
     fn end(self, put: Put) -> Result<Put> {
         if self.is_changed {
             self.filing.commit(self.begun)?;

@@ -360,6 +360,24 @@ fn history(seed: u64, stock: &Arc<Stock>, base: Option<Base>) {
     world.end();
 }
 
+/// The store does the call of an upload again after its answer, as a client of S3 may. Another upload of the object was
+/// faster, so the bytes are of no use, and a purge came between.
+#[test]
+fn r26_bytes_of_no_use_that_come_twice_do_not_stay() {
+    let world = World::new(&Arc::new(Stock::new()), None);
+    let other = world.clone();
+    world.files.set([(Box::new(move || other.play(&Action::Upload(1))) as Box<dyn FnOnce() + Send>, false)]);
+    world.play(&Action::Upload(1));
+    let names = world.files.inner.all();
+    assert_eq!(names.len(), 2);
+    world.play(&Action::Purge);
+    for (org, name) in names {
+        world.files.inner.put(&org, &name, b"a").unwrap();
+    }
+    world.check();
+    world.end();
+}
+
 #[test]
 fn r25_r26_nothing_referenced_is_lost_and_nothing_else_is_left() {
     play(seeds::each(400), || None);
