@@ -462,3 +462,31 @@ fn r26_bytes_of_no_use_that_come_twice_do_not_stay() {
         ],
     );
 }
+
+/// An operation with a file was executed, and a crash lost the answer. A week later the server had dropped the file, and the
+/// device had lost it. The session then refused the operation by itself, and the application discarded it.
+#[test]
+fn r11_an_operation_that_may_be_executed_is_not_refused_for_its_files() {
+    replay(
+        "files",
+        307_981,
+        &[
+            Action::Delete { doc: 16 },
+            Action::Delete { doc: 25 },
+            Action::Op { client: 0, what: 61, doc: 3, arg: 194 },
+            Action::Delete { doc: 25 },
+            Action::WaitLong { seconds: 53 },
+            Action::AddFile { client: 0, doc: 25, files: 105 },
+            Action::CrashAt { client: 0, effects: 5 },
+            Action::Write { doc: 24, section: 3, tags: 1, life: 0 },
+            Action::Delete { doc: 27 },
+            Action::WaitLong { seconds: 45 },
+            Action::LoseChunk { client: 0, file: 3 },
+            Action::WriteMany { from: 21, count: 7, section: 3, tags: 3 },
+            Action::Write { doc: 3, section: 0, tags: 2, life: 1 },
+            Action::Write { doc: 4, section: 1, tags: 7, life: 0 },
+            Action::Delete { doc: 25 },
+            Action::Sleep { hours: 181 },
+        ],
+    );
+}

@@ -16,7 +16,7 @@ use crate::sync::message::{Effect, FileWord};
 pub struct Files {
     /// The objects that the server has confirmed.
     there: SortedSet<String>,
-    /// Those that the device does not hold: the server decides.
+    /// Those over which the server decides: the device does not hold them, or failed to send them again.
     absent: SortedSet<String>,
     /// The epoch of the confirmations.
     epoch: Option<Epoch>,
@@ -75,16 +75,25 @@ pub fn settle_files(ctx: &mut Ctx, table: &mut Table, shas: Vec<String>, word: F
             files.there.extend(shas);
         }
         FileWord::Absent => files.absent.extend(shas),
-        FileWord::Failed(code) => park_for(ctx, table, &shas, code),
+        FileWord::Failed(code) => park_for(ctx, table, shas, code),
     }
 }
 
-/// Parks the operations that reference one of these objects.
-fn park_for(ctx: &mut Ctx, table: &mut Table, shas: &[String], code: Code) {
+/// Parks the operations that reference one of these objects. The server may have executed those that were sent before, and
+/// dropped the files since: it decides over them.
+fn park_for(ctx: &mut Ctx, table: &mut Table, shas: Vec<String>, code: Code) {
     let concerns = |order: &u64| table.ops[order].files.iter().any(|sha| shas.contains(sha));
     let orders: Vec<u64> = table.waiting.iter().copied().filter(concerns).collect();
+    let mut is_any_sent = false;
     for order in orders {
-        table.refuse_here(ctx, order, Error::new(code, "a file that the operation references"));
+        if table.ops[&order].may_be_sent() {
+            is_any_sent = true;
+        } else {
+            table.refuse_here(ctx, order, Error::new(code, "a file that the operation references"));
+        }
+    }
+    if is_any_sent {
+        table.files.absent.extend(shas);
     }
 }
 

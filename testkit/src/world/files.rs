@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use escale::Code;
 use escale::codec::SyncRequest;
-use escale::journal::files_of;
+use escale::journal::{PendingOp, files_of};
 use escale::model::{Epoch, Value};
-use escale::sync::{Event, FileWord, Mode};
+use escale::sync::{Event, FileWord, Machine, Mode};
 
 use super::World;
 use super::wire::Job;
@@ -75,6 +75,8 @@ pub struct Module {
     confirmed: BTreeMap<String, Epoch>,
     /// The files that the device did not hold.
     absent: BTreeSet<String>,
+    /// The operations that the server may have executed already, each with a file that can't be sent again.
+    again: BTreeSet<(String, String)>,
     /// The objects that the server has, if this round asked.
     there: Option<BTreeSet<usize>>,
     /// Lists that were sent in this round.
@@ -259,12 +261,18 @@ impl<S: Backend> World<S> {
 
     /// Gives the core a word on files for which it still waits.
     fn give_word(&mut self, client: usize, mut shas: Vec<String>, word: FileWord) {
-        let module = &mut self.clients[client].module;
+        let state = &mut self.clients[client];
+        let operations = state.machine.iter().flat_map(Machine::operations);
+        let sent: Vec<&PendingOp> = operations.map(|(op, _)| op).filter(|op| op.may_be_sent()).collect();
+        let module = &mut state.module;
         for sha in &shas {
             match &word {
                 FileWord::There(epoch) => drop(module.confirmed.insert(sha.clone(), epoch.clone())),
                 FileWord::Absent => drop(module.absent.insert(sha.clone())),
-                FileWord::Failed(_) => {}
+                FileWord::Failed(_) => {
+                    let sent = sent.iter().filter(|op| files_of(&op.state.args).contains(sha));
+                    module.again.extend(sent.map(|op| (op.state.id.clone(), sha.clone())));
+                }
             }
         }
         shas.retain(|sha| module.needed.contains(sha));
@@ -336,8 +344,8 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// R24: the server has confirmed each referenced file in the session's epoch or in a later one, unless the device did
-    /// not hold it.
+    /// R24: the server has confirmed each referenced file in the session's epoch or in a later one. It decides over files that
+    /// the device did not hold, and over operations that it may have executed.
     pub(super) fn check_files_sent(&self, client: usize, request: &SyncRequest) {
         let state = &self.clients[client];
         let epoch = request.epoch.as_ref();
@@ -346,8 +354,9 @@ impl<S: Backend> World<S> {
                 let confirmed = state.module.confirmed.get(&sha);
                 let is_there = confirmed.is_some_and(|of| epoch.is_none_or(|epoch| of >= epoch));
                 let is_absent = state.module.absent.contains(&sha);
+                let is_again = state.module.again.contains(&(op.id.clone(), sha.clone()));
                 assert!(
-                    is_there || is_absent,
+                    is_there || is_absent || is_again,
                     "R24: {} is sent, and {sha} is {confirmed:?} in {epoch:?}",
                     op.id
                 );

@@ -171,6 +171,32 @@ fn in_a_later_epoch_nothing_is_sent_before_its_files_are_confirmed_again() {
     assert_eq!(request.ops.iter().map(document).collect::<Vec<_>>(), ["a"]);
 }
 
+/// The server may have executed it and dropped the files since: it decides.
+#[test]
+fn r11_an_operation_that_was_sent_is_not_refused_for_its_files() {
+    let mut bench = live();
+    let op = put(&mut bench, 1, "a", &["film"]);
+    settle(&mut bench, &["film"], FileWord::There(epoch(1)));
+    let (number, request) = bench.request();
+    let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
+    bench.answer(number, SyncReply { epoch: epoch(2), ..reply(3_000, parts) });
+    let unsent = put(&mut bench, 2, "b", &["film"]);
+    settle(&mut bench, &["film"], FileWord::Failed(Code::LocalDataLost));
+    assert!(bench.client.machine.refused_op(&op).is_err(), "nobody knows whether it was executed");
+    assert!(bench.client.machine.refused_op(&unsent).is_ok());
+    if bench.requests.is_empty() {
+        let at = bench.wake_at().expect("the operation waits");
+        bench.wake(at);
+    }
+    while bench.requests.front().is_some_and(|(_, request, _)| request.ops.is_empty()) {
+        let (number, request) = bench.request();
+        let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
+        bench.answer(number, SyncReply { epoch: epoch(2), ..reply(4_000, parts) });
+    }
+    let (_, request) = bench.request();
+    assert_eq!(request.ops.iter().map(document).collect::<Vec<_>>(), ["a"]);
+}
+
 #[test]
 fn an_operation_whose_files_the_server_lost_goes_again_three_times() {
     let mut bench = live();
