@@ -73,10 +73,9 @@ pub struct Module {
     needed: Vec<String>,
     /// The words that the core had in this session: the epoch in which the server confirmed each file.
     confirmed: BTreeMap<String, Epoch>,
-    /// The files that the device did not hold.
+    /// The files over which the server decides. The device did not hold them, or failed to send them again for an operation
+    /// that may have been executed.
     absent: BTreeSet<String>,
-    /// The operations that the server may have executed already, each with a file that can't be sent again.
-    again: BTreeSet<(String, String)>,
     /// The objects that the server has, if this round asked.
     there: Option<BTreeSet<usize>>,
     /// Lists that were sent in this round.
@@ -270,8 +269,9 @@ impl<S: Backend> World<S> {
                 FileWord::There(epoch) => drop(module.confirmed.insert(sha.clone(), epoch.clone())),
                 FileWord::Absent => drop(module.absent.insert(sha.clone())),
                 FileWord::Failed(_) => {
-                    let sent = sent.iter().filter(|op| files_of(&op.state.args).contains(sha));
-                    module.again.extend(sent.map(|op| (op.state.id.clone(), sha.clone())));
+                    if sent.iter().any(|op| files_of(&op.state.args).contains(sha)) {
+                        module.absent.insert(sha.clone());
+                    }
                 }
             }
         }
@@ -354,9 +354,8 @@ impl<S: Backend> World<S> {
                 let confirmed = state.module.confirmed.get(&sha);
                 let is_there = confirmed.is_some_and(|of| epoch.is_none_or(|epoch| of >= epoch));
                 let is_absent = state.module.absent.contains(&sha);
-                let is_again = state.module.again.contains(&(op.id.clone(), sha.clone()));
                 assert!(
-                    is_there || is_absent || is_again,
+                    is_there || is_absent,
                     "R24: {} is sent, and {sha} is {confirmed:?} in {epoch:?}",
                     op.id
                 );
