@@ -2,5 +2,6 @@
 
 #![allow(missing_docs)]
 
+mod files;
 mod regressions;
 mod seeds;

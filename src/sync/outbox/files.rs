@@ -65,6 +65,8 @@ pub fn settle_files(ctx: &mut Ctx, table: &mut Table, shas: Vec<String>, word: F
     match word {
         FileWord::There(epoch) => {
             if ctx.memory.epoch().0.is_some_and(|now| epoch < *now) {
+                // The database was replaced meanwhile, so the word is void, and another one is needed.
+                files.asked.clear();
                 return;
             }
             // Confirmations of two epochs do not mix: the earlier ones are void.

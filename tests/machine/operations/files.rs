@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::harness::{Bench, accepted, config, def, epoch, reply, whole};
+use crate::harness::{Bench, accepted, config, def, epoch, reply, section, whole};
 use escale::codec::{Fault, Op, OpResult, SyncReply};
 use escale::crypto::{Random, SeededRandom};
 use escale::journal::make_id;
@@ -169,6 +169,21 @@ fn in_a_later_epoch_nothing_is_sent_before_its_files_are_confirmed_again() {
     }
     let (_, request) = bench.request();
     assert_eq!(request.ops.iter().map(document).collect::<Vec<_>>(), ["a"]);
+}
+
+/// It was on its way while the epoch changed. Nothing else had been confirmed before.
+#[test]
+fn a_confirmation_of_an_earlier_epoch_is_asked_for_again() {
+    let mut bench = live();
+    put(&mut bench, 1, "a", &["film"]);
+    assert_eq!(needed(&mut bench), Some(vec![sha("film")]));
+    bench.subscribe(&section("s"));
+    let (number, request) = bench.request();
+    let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
+    bench.answer(number, SyncReply { epoch: epoch(2), ..reply(3_000, parts) });
+    assert_eq!(needed(&mut bench), None, "it waits already");
+    settle(&mut bench, &["film"], FileWord::There(epoch(1)));
+    assert_eq!(needed(&mut bench), Some(vec![sha("film")]));
 }
 
 /// The server may have executed it and dropped the files since: it decides.
