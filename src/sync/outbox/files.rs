@@ -17,7 +17,7 @@ pub struct Files {
     /// The objects that the server has confirmed.
     there: SortedSet<String>,
     /// Those over which the server decides: the device does not hold them, or failed to send them again.
-    absent: SortedSet<String>,
+    left_to_server: SortedSet<String>,
     /// The epoch of the confirmations.
     epoch: Option<Epoch>,
     /// The objects that were last asked for.
@@ -32,7 +32,7 @@ impl Files {
 
     /// Whether there is no word on an object.
     fn lack(&self, sha: &String) -> bool {
-        !self.there.contains(sha) && !self.absent.contains(sha)
+        !self.there.contains(sha) && !self.left_to_server.contains(sha)
     }
 }
 
@@ -76,7 +76,7 @@ pub fn settle_files(ctx: &mut Ctx, table: &mut Table, shas: Vec<String>, word: F
             files.epoch = Some(epoch);
             files.there.extend(shas);
         }
-        FileWord::Absent => files.absent.extend(shas),
+        FileWord::Absent => files.left_to_server.extend(shas),
         FileWord::Failed(code) => park_for(ctx, table, shas, code),
     }
 }
@@ -95,7 +95,7 @@ fn park_for(ctx: &mut Ctx, table: &mut Table, shas: Vec<String>, code: Code) {
         }
     }
     if is_any_sent {
-        table.files.absent.extend(shas);
+        table.files.left_to_server.extend(shas);
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn is_to_upload_again(table: &mut Table, order: u64, fault: &Fault) -
     let mut is_held_here = false;
     for sha in op.files.iter().filter(|sha| fault.files.contains(sha)) {
         is_held_here |= table.files.there.remove(sha);
-        table.files.absent.remove(sha);
+        table.files.left_to_server.remove(sha);
     }
     is_held_here && op.state.replaces.len() < UPLOADS_AGAIN_MAX
 }

@@ -78,7 +78,7 @@ impl Live {
             self.not_before_ms = now + self.backoff.next_ms(&mut *ctx.random)?;
         }
         match self.state {
-            SocketState::Closed if now >= self.free_at_ms() && ctx.memory.collections().next().is_some() => {
+            SocketState::Closed if now >= self.free_at_ms() && has_subs(ctx) => {
                 let socket = self.open(now);
                 ctx.effects.push(Effect::OpenSocket(socket));
             }
@@ -117,7 +117,7 @@ impl Live {
             return None;
         }
         match self.state {
-            SocketState::Closed if ctx.memory.collections().next().is_none() => None,
+            SocketState::Closed if !has_subs(ctx) => None,
             SocketState::Closed => Some(self.free_at_ms()),
             _ => ctx.config.watches_silence.then_some(self.last_heard_ms + SOCKET_SILENCE_MS),
         }
@@ -241,14 +241,19 @@ impl Live {
     /// Whether it is not known yet how changes will be reported: no socket was registered or has failed. Without a
     /// subscription none is opened.
     pub fn is_due(&self, ctx: &Ctx) -> bool {
-        let is_needed = ctx.config.has_live && ctx.memory.collections().next().is_some();
-        is_needed && self.registered.is_none() && (self.is_back || self.backoff.failures() == 0)
+        let is_wanted = ctx.config.has_live && has_subs(ctx);
+        is_wanted && self.registered.is_none() && (self.is_back || self.backoff.failures() == 0)
     }
 
     /// Why the server closed the last socket.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }
+}
+
+/// Whether anything is subscribed: otherwise no socket is opened.
+fn has_subs(ctx: &Ctx) -> bool {
+    ctx.memory.collections().next().is_some()
 }
 
 /// The milliseconds over which the server's sessions come back, at the end of a close reason such as `closing 20000` (R43).

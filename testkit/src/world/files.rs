@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use escale::Code;
 use escale::codec::SyncRequest;
-use escale::journal::{PendingOp, files_of};
+use escale::journal::files_of;
 use escale::model::{Epoch, Value};
 use escale::sync::{Event, FileWord, Machine, Mode};
 
@@ -75,7 +75,7 @@ pub struct Module {
     confirmed: BTreeMap<String, Epoch>,
     /// The files over which the server decides. The device did not hold them, or failed to send them again for an operation
     /// that may have been executed.
-    absent: BTreeSet<String>,
+    left_to_server: BTreeSet<String>,
     /// The objects that the server has, if this round asked.
     there: Option<BTreeSet<usize>>,
     /// Lists that were sent in this round.
@@ -261,18 +261,25 @@ impl<S: Backend> World<S> {
     /// Gives the core a word on files for which it still waits.
     fn give_word(&mut self, client: usize, mut shas: Vec<String>, word: FileWord) {
         let state = &mut self.clients[client];
-        let operations = state.machine.iter().flat_map(Machine::operations);
-        let sent: Vec<&PendingOp> = operations.map(|(op, _)| op).filter(|op| op.may_be_sent()).collect();
+        let machine = &state.machine;
+        let may_be_executed = |sha: &String| {
+            machine
+                .iter()
+                .flat_map(Machine::operations)
+                .any(|(op, _)| op.is_waiting() && op.may_be_sent() && files_of(&op.state.args).contains(sha))
+        };
         let module = &mut state.module;
         for sha in &shas {
-            match &word {
-                FileWord::There(epoch) => drop(module.confirmed.insert(sha.clone(), epoch.clone())),
-                FileWord::Absent => drop(module.absent.insert(sha.clone())),
-                FileWord::Failed(_) => {
-                    if sent.iter().any(|op| files_of(&op.state.args).contains(sha)) {
-                        module.absent.insert(sha.clone());
-                    }
+            let is_left_to_server = match &word {
+                FileWord::There(epoch) => {
+                    module.confirmed.insert(sha.clone(), epoch.clone());
+                    false
                 }
+                FileWord::Absent => true,
+                FileWord::Failed(_) => may_be_executed(sha),
+            };
+            if is_left_to_server {
+                module.left_to_server.insert(sha.clone());
             }
         }
         shas.retain(|sha| module.needed.contains(sha));
@@ -353,9 +360,9 @@ impl<S: Backend> World<S> {
             for sha in files_of(&op.args) {
                 let confirmed = state.module.confirmed.get(&sha);
                 let is_there = confirmed.is_some_and(|of| epoch.is_none_or(|epoch| of >= epoch));
-                let is_absent = state.module.absent.contains(&sha);
+                let is_left_to_server = state.module.left_to_server.contains(&sha);
                 assert!(
-                    is_there || is_absent,
+                    is_there || is_left_to_server,
                     "R24: {} is sent, and {sha} is {confirmed:?} in {epoch:?}",
                     op.id
                 );
