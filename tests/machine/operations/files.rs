@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::harness::{Bench, accepted, config, def, epoch, reply, section, whole};
-use escale::codec::{Fault, Op, OpResult, SyncReply};
+use escale::codec::{Fault, Op, OpResult, SyncReply, SyncRequest};
 use escale::crypto::{Random, SeededRandom};
 use escale::journal::make_id;
 use escale::model::{Value, sha32};
@@ -67,6 +67,20 @@ fn sent(bench: &mut Bench) -> Vec<String> {
     let seq = request.ops.last().map_or(0, |op| op.seq);
     bench.answer(number, SyncReply { results, seq, ..reply(3_000, parts) });
     request.ops.iter().map(document).collect()
+}
+
+/// The server was restored before that request arrived: it answers in a later epoch, without results.
+fn answer_in_later_epoch(bench: &mut Bench, now: u64, (number, request): (u64, &SyncRequest)) {
+    let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
+    bench.answer(number, SyncReply { epoch: epoch(2), ..reply(now, parts) });
+}
+
+/// The operations can go now: lets the next request come, if none is there.
+fn let_go(bench: &mut Bench) {
+    if bench.requests.is_empty() {
+        let at = bench.wake_at().expect("the operation waits");
+        bench.wake(at);
+    }
 }
 
 fn document(op: &Op) -> String {
@@ -152,21 +166,16 @@ fn in_a_later_epoch_nothing_is_sent_before_its_files_are_confirmed_again() {
     assert_eq!(request.ops.len(), 1);
     needed(&mut bench);
     // The database was restored from a copy before that request arrived: the reply has no result.
-    let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
-    bench.answer(number, SyncReply { epoch: epoch(2), ..reply(3_000, parts) });
+    answer_in_later_epoch(&mut bench, 3_000, (number, &request));
     assert_eq!(needed(&mut bench), Some(vec![sha("film")]));
     // A late confirmation of the earlier epoch says nothing.
     settle(&mut bench, &["film"], FileWord::There(epoch(1)));
     while let Some((number, request, _)) = bench.requests.pop_front() {
         assert!(request.ops.is_empty(), "a file of an earlier epoch");
-        let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
-        bench.answer(number, SyncReply { epoch: epoch(2), ..reply(4_000, parts) });
+        answer_in_later_epoch(&mut bench, 4_000, (number, &request));
     }
     settle(&mut bench, &["film"], FileWord::There(epoch(2)));
-    if bench.requests.is_empty() {
-        let at = bench.wake_at().expect("the operation waits");
-        bench.wake(at);
-    }
+    let_go(&mut bench);
     let (_, request) = bench.request();
     assert_eq!(request.ops.iter().map(document).collect::<Vec<_>>(), ["a"]);
 }
@@ -179,8 +188,7 @@ fn a_confirmation_of_an_earlier_epoch_is_asked_for_again() {
     assert_eq!(needed(&mut bench), Some(vec![sha("film")]));
     bench.subscribe(&section("s"));
     let (number, request) = bench.request();
-    let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
-    bench.answer(number, SyncReply { epoch: epoch(2), ..reply(3_000, parts) });
+    answer_in_later_epoch(&mut bench, 3_000, (number, &request));
     assert_eq!(needed(&mut bench), None, "it waits already");
     settle(&mut bench, &["film"], FileWord::There(epoch(1)));
     assert_eq!(needed(&mut bench), Some(vec![sha("film")]));
@@ -193,20 +201,15 @@ fn r11_an_operation_that_was_sent_is_not_refused_for_its_files() {
     let op = put(&mut bench, 1, "a", &["film"]);
     settle(&mut bench, &["film"], FileWord::There(epoch(1)));
     let (number, request) = bench.request();
-    let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
-    bench.answer(number, SyncReply { epoch: epoch(2), ..reply(3_000, parts) });
+    answer_in_later_epoch(&mut bench, 3_000, (number, &request));
     let unsent = put(&mut bench, 2, "b", &["film"]);
     settle(&mut bench, &["film"], FileWord::Failed(Code::LocalDataLost));
     assert!(bench.client.machine.refused_op(&op).is_err(), "nobody knows whether it was executed");
     assert!(bench.client.machine.refused_op(&unsent).is_ok());
-    if bench.requests.is_empty() {
-        let at = bench.wake_at().expect("the operation waits");
-        bench.wake(at);
-    }
+    let_go(&mut bench);
     while bench.requests.front().is_some_and(|(_, request, _)| request.ops.is_empty()) {
         let (number, request) = bench.request();
-        let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
-        bench.answer(number, SyncReply { epoch: epoch(2), ..reply(4_000, parts) });
+        answer_in_later_epoch(&mut bench, 4_000, (number, &request));
     }
     let (_, request) = bench.request();
     assert_eq!(request.ops.iter().map(document).collect::<Vec<_>>(), ["a"]);
@@ -220,10 +223,7 @@ fn an_operation_whose_files_the_server_lost_goes_again_three_times() {
     for round in 0..4 {
         assert_eq!(needed(&mut bench), Some(vec![sha("film")]), "round {round}");
         settle(&mut bench, &["film"], FileWord::There(epoch(1)));
-        if bench.requests.is_empty() {
-            let at = bench.wake_at().expect("the operation waits");
-            bench.wake(at);
-        }
+        let_go(&mut bench);
         let (number, request) = bench.request();
         assert_eq!(request.ops[0].id, *ids.last().expect("one"), "its id is new");
         let fault = Fault { files: vec![sha("film")], ..Fault::new(Code::FileMissing, "by the test") };
