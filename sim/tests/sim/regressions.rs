@@ -400,3 +400,32 @@ fn r19_a_refused_operation_that_changed_nothing_does_not_tell_the_parent_of_an_i
         ],
     );
 }
+
+/// Another author had deleted the document too, so the session's own deletion ended without an effect. The restored server
+/// knows neither of them. The deletion was never executed, so it is not listed as lost.
+#[test]
+fn r8_a_deletion_that_another_one_made_needless_is_not_listed_as_lost() {
+    replay(
+        "backups",
+        5_032_170,
+        &[
+            Action::Subscribe { client: 0, def: 0 },
+            Action::Op { client: 1, what: 202, doc: 3, arg: 104 },
+            Action::Wait { ticks: 9 },
+            Action::BackUp,
+            Action::WriteMany { from: 15, count: 9, section: 2, tags: 4 },
+            Action::Write { doc: 5, section: 1, tags: 6, life: 5 },
+            Action::WriteMany { from: 5, count: 1, section: 0, tags: 5 },
+            Action::Write { doc: 12, section: 0, tags: 0, life: 0 },
+            Action::Write { doc: 6, section: 3, tags: 3, life: 0 },
+            Action::Write { doc: 13, section: 1, tags: 5, life: 0 },
+            Action::WaitLong { seconds: 254 },
+            Action::Write { doc: 6, section: 1, tags: 0, life: 0 },
+            Action::WriteMany { from: 0, count: 8, section: 0, tags: 6 },
+            Action::Op { client: 0, what: 237, doc: 3, arg: 123 },
+            Action::Wait { ticks: 67 },
+            Action::Wait { ticks: 23 },
+            Action::Restore,
+        ],
+    );
+}

@@ -277,8 +277,10 @@ impl<S: Backend> World<S> {
                 let is_ok = result.is_some_and(|result| result.ok.is_some());
                 match &issued.end {
                     Some(End::Accepted(v)) => {
-                        // Both sides deleted it: accepted without a separate transaction.
-                        let both = result.is_some_and(|result| result.fault.is_some())
+                        // Both sides deleted it: accepted without a separate transaction. The answer that said so
+                        // may be of an epoch that has ended.
+                        let results = self.server.results(client.setup.tenant, id);
+                        let both = results.iter().any(|result| result.fault.is_some())
                             || (self.was_restored && *v == 0);
                         // Without a subscription, this client does not know that the server was restored
                         // (R8).
