@@ -79,6 +79,14 @@ pub const FILE_BYTES_MAX: u64 = 1 << 35;
 /// Files that a document references: more are items of a class with one `file`.
 pub const FILES_MAX: usize = 1_000;
 
+/// Local documents on a device, and the bytes of their data: each opening reads them all.
+pub const LOCAL_DOCUMENTS_MAX: usize = 2_000;
+/// See [`LOCAL_DOCUMENTS_MAX`].
+pub const LOCAL_BYTES_MAX: usize = 16 << 20;
+
+/// The last writes of a local document that its record names: one that comes a second time is none of them.
+pub const LOCAL_REPLACED_MAX: usize = 16;
+
 /// How often a session uploads the files of an operation again because the server lacks them.
 pub const UPLOADS_AGAIN_MAX: usize = 3;
 

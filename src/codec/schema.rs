@@ -13,6 +13,7 @@ use crate::model::schema::{
 };
 use crate::model::{Name, SortedMap, Value};
 
+#[allow(clippy::struct_excessive_bools)] // independent facts
 struct ClassJson {
     key: Vec<Name>,
     sync: bool,
@@ -24,6 +25,7 @@ struct ClassJson {
     sealed: bool,
     parent: Option<Name>,
     raw: bool,
+    local: bool,
     for_server: [Option<Value>; FOR_SERVER.len()],
 }
 
@@ -40,6 +42,7 @@ impl Decode for ClassJson {
             "sealed",
             "in",
             "raw",
+            "local",
             FOR_SERVER[0],
             FOR_SERVER[1],
             FOR_SERVER[2],
@@ -56,6 +59,7 @@ impl Decode for ClassJson {
             sealed: fields.or_default()?,
             parent: fields.or_default()?,
             raw: fields.or_default()?,
+            local: fields.or_default()?,
             for_server: [fields.or_default()?, fields.or_default()?, fields.or_default()?],
         })
     }
@@ -143,6 +147,9 @@ fn class(name: Name, json: ClassJson) -> Result<Class> {
     if json.sealed {
         return fail(Code::NotSupported, format!("class {name}: sealed classes come later"));
     }
+    if json.local && is_for_server(&json) {
+        return wrong("a local class has no `sync`, `clock`, `in`, `rights` or `quota`".into());
+    }
     check_key(&json.key).map_err(|what| bad(what.into()))?;
     if json.release == 0 || json.release > u64::from(u32::MAX) {
         return wrong("release starts at 1".into());
@@ -158,7 +165,7 @@ fn class(name: Name, json: ClassJson) -> Result<Class> {
         }
         collections.push(Collection { name: collection, key: c.key, list: c.list, mutable: c.mutable });
     }
-    let mut indexes = Vec::new();
+    let (mut indexes, is_local) = (Vec::new(), json.local);
     for (index, json) in json.indexes {
         let Some(kind) = IndexType::parse(&json.kind) else {
             let names = IndexType::ALL.map(IndexType::as_str).join(", ");
@@ -166,6 +173,9 @@ fn class(name: Name, json: ClassJson) -> Result<Class> {
         };
         if json.unique && kind == IndexType::List {
             return wrong(format!("index {index}: a list cannot be unique"));
+        }
+        if is_local && (json.unique || json.global) {
+            return wrong(format!("index {index}: of a local class, it is neither unique nor global"));
         }
         let property = json.property.unwrap_or_else(|| index.clone());
         indexes.push(Index { name: index, property, kind, global: json.global, unique: json.unique });
@@ -187,9 +197,16 @@ fn class(name: Name, json: ClassJson) -> Result<Class> {
         has_items: false,
         sequence,
         raw: json.raw,
+        local: json.local,
         properties,
         for_server: json.for_server,
     })
+}
+
+/// Whether a class has words that only a server can keep.
+fn is_for_server(json: &ClassJson) -> bool {
+    let is_said = json.for_server.iter().any(Option::is_some);
+    !json.sync || json.clock.is_some() || json.parent.is_some() || is_said
 }
 
 fn check_key(key: &[Name]) -> std::result::Result<(), &'static str> {
@@ -209,8 +226,12 @@ impl Encode for Class {
         let collections = Named(declared.map(|c| (c.name.to_string(), c)).collect());
         let indexes = Named(self.indexes.iter().map(|i| (i.name.to_string(), i)).collect());
         let properties = Named(self.properties.iter().map(|(name, kind)| (name.to_string(), kind)).collect());
-        let mut fields: Vec<FieldOut<'_>> =
-            vec![("in", Optional, &self.parent), ("key", Required, &self.key), ("raw", Optional, &self.raw)];
+        let mut fields: Vec<FieldOut<'_>> = vec![
+            ("in", Optional, &self.parent),
+            ("key", Required, &self.key),
+            ("raw", Optional, &self.raw),
+            ("local", Optional, &self.local),
+        ];
         if self.sequence && self.parent.is_none() {
             fields.push(("clock", Required, &"sequence"));
         }

@@ -127,10 +127,13 @@ pub fn is_built_in(name: &str, args: &Value) -> bool {
 /// The operations in a batch, each with its arguments.
 pub fn batched(args: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let ops = args.as_map().and_then(|args| args.get("ops")).and_then(Value::as_array);
-    ops.into_iter().flatten().filter_map(|op| {
-        let op = op.as_map()?;
-        Some((op.get("name")?.as_str()?, op.get("args")?))
-    })
+    ops.into_iter().flatten().filter_map(part_of)
+}
+
+/// The name and the arguments of an operation in a batch.
+pub fn part_of(op: &Value) -> Option<(&str, &Value)> {
+    let op = op.as_map()?;
+    Some((op.get("name")?.as_str()?, op.get("args")?))
 }
 
 fn field<'a>(args: &'a Value, name: &str) -> Result<&'a Value> {

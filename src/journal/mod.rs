@@ -11,9 +11,9 @@ mod record;
 mod request;
 
 pub use action::{Action, ActionType, iso8601};
-pub use change::{Change, ChangeKind, IfVersion, batched, changes_of, is_built_in, key_of, tree_of};
+pub use change::{Change, ChangeKind, IfVersion, batched, changes_of, is_built_in, key_of, part_of, tree_of};
 pub use files::files_of;
-pub use op::{OpId, OpState, PendingOp, Unsendable, make_id};
+pub use op::{Issued, OpId, OpState, PendingOp, Unsendable, make_id};
 pub use planner::{ActionMeta, ActorSweep, Protect, Retention, plan};
 pub use policy::{Policy, Settlement, State, settle};
 pub use record::{JournalRecord, Outcome};

@@ -99,6 +99,19 @@ pub struct Unsendable {
     pub is_id_known: bool,
 }
 
+/// An operation before it was taken into parts.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// Its place among all that were issued so.
+    pub nth: u64,
+    /// Its name.
+    pub name: String,
+    /// Its arguments.
+    pub args: Value,
+    /// Its `insists`, if another session issued it.
+    pub insists: Option<Vec<u32>>,
+}
+
 /// An operation in memory.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)] // independent facts
@@ -142,6 +155,17 @@ pub struct PendingOp {
     /// been sent before the session was opened, or renumbered since, or its number may have been sent for
     /// another one.
     pub has_other_numbers: bool,
+    /// The bytes of its arguments, if it is about local documents alone (R29): it is never sent, and no answer of the
+    /// server ends it.
+    pub local: Option<usize>,
+    /// The operation of the application that was issued in parts, which are saved together. One of them has its id.
+    pub with: Option<OpId>,
+    /// Whether it is such a part, with an id that the application does not know.
+    pub is_part: bool,
+    /// Earlier operations on its local document that were not saved yet: they are saved with it.
+    pub unsaved: Vec<PendingOp>,
+    /// Until it is saved, if it was issued in parts: how it was issued.
+    pub issued: Option<Box<Issued>>,
 }
 
 impl OpState {
@@ -174,7 +198,18 @@ impl OpState {
 impl PendingOp {
     /// Whether it waits for the server's answer, and is not parked.
     pub fn is_waiting(&self) -> bool {
-        self.state.accepted.is_none() && self.state.refused.is_none()
+        self.state.accepted.is_none() && self.state.refused.is_none() && !self.is_local()
+    }
+
+    /// Whether it is about local documents alone (R29).
+    pub fn is_local(&self) -> bool {
+        self.local.is_some()
+    }
+
+    /// Whether it is the deletion of a local document: once it is saved, nothing is left of either.
+    pub fn is_local_end(&self) -> bool {
+        let changes = self.changes.iter().flatten();
+        self.is_local() && changes.last().is_some_and(|change| change.kind == ChangeKind::Delete)
     }
 
     /// Whether the server may have it: sent in this opening, or perhaps before.
@@ -442,6 +477,11 @@ impl PendingOp {
             unsendable: None,
             issued_for: Vec::new(),
             has_other_numbers: false,
+            local: None,
+            with: None,
+            is_part: false,
+            unsaved: Vec::new(),
+            issued: None,
         }
     }
 }

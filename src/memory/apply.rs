@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::collection::Load;
 use super::document::{Content, DocKey};
+use super::overlay::is_local;
 use super::stamp::Stamp;
 use super::state::Memory;
 use super::tree::drop_below;
@@ -133,7 +134,10 @@ impl Memory {
     /// Applies a part of a subscribed def. Applying it again changes nothing (R4).
     pub(crate) fn apply(&mut self, part: PreparedPart, mut context: PartContext) -> PartOutcome {
         let def = part.def;
-        let Some(collection) = self.collections.get(&def) else { return PartOutcome::Unknown };
+        let known = self.collections.get(&def).filter(|_| !is_local(self, &def));
+        let Some(collection) = known else {
+            return PartOutcome::Unknown;
+        };
         if let Some(n) = part.n {
             // R21: a number is exact, and the message tells of all changes up to it.
             context.settled = n + 1;

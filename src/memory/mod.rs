@@ -26,7 +26,7 @@ pub use collection::{Collection, Load};
 pub use defs::Defs;
 pub use dirty::Dirty;
 pub use document::{Content, DocKey, Document, DocumentAtRest, PageRef};
-pub use overlay::{Base, Shown, take_touched, touch_expired};
+pub use overlay::{Base, Shown, is_local, synced, take_touched, touch_expired};
 pub use set::{Member, VersionedSet};
 pub use stamp::Stamp;
 pub use state::{EpochChange, Memory, lease};

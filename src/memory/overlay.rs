@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::collection::Collection;
 use super::document::{Content, DocKey, Document, is_over};
 use super::state::Memory;
 use super::tree::tree_defs;
@@ -48,6 +49,16 @@ pub enum Base {
     AtRest,
     /// Its data was found damaged.
     Lost,
+}
+
+/// Whether only this device has the documents of a def (R29).
+pub fn is_local(memory: &Memory, def: &Def) -> bool {
+    memory.schema.classes().iter().any(|class| class.is_local() && class.name() == def.class())
+}
+
+/// Every collection that the server has: its documents are pulled.
+pub fn synced(memory: &Memory) -> impl Iterator<Item = (&Def, &Collection)> {
+    memory.collections.iter().filter(|(def, _)| !is_local(memory, def))
 }
 
 /// The documents that changed in a def since the last call. `None` for the first call, or if too many have.
@@ -205,7 +216,7 @@ impl Memory {
             DefKind::Class => true,
             DefKind::Collection(..) => held.is_empty() || held.contains(def) || shown.contains(def),
         };
-        let subscribed = self.collections.keys().filter(|def| def.class() == class);
+        let subscribed = synced(self).map(|(def, _)| def).filter(|def| def.class() == class);
         let mut defs = order::set_of(subscribed.filter(|def| is_own(def)).cloned());
         if self.class(key.0).has_items() {
             // A deletion ends the items, and the defs of a tree are pulled together (R18).

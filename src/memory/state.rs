@@ -5,7 +5,7 @@ use super::defs::Defs;
 use super::dirty::{Dirty, Unreported};
 use super::document::{Content, DocKey, Document, PageRef};
 use super::documents::Documents;
-use super::overlay::Shown;
+use super::overlay::{Shown, is_local, synced};
 use super::pins::Pins;
 use super::query::Noted;
 use super::stamp::Stamp;
@@ -127,7 +127,7 @@ impl Memory {
         if self.collections.contains_key(def) {
             return Ok(false);
         }
-        let mut collection = Collection::default();
+        let mut collection = Collection { ready: is_local(self, def), ..Collection::default() };
         collection.set.restart(Stamp::new(self.era, 0));
         self.collections.insert(def.clone(), collection);
         self.dirty.collections.insert(def.clone());
@@ -188,7 +188,7 @@ impl Memory {
             return EpochChange::Same;
         }
         self.tombstones.forget();
-        let defs: Vec<Def> = self.collections.keys().cloned().collect();
+        let defs: Vec<Def> = synced(self).map(|(def, _)| def.clone()).collect();
         for def in defs {
             self.restart(&def);
         }

@@ -2,6 +2,7 @@
 
 use super::collection::{Collection, Load};
 use super::document::{DocKey, Document};
+use super::overlay::is_local;
 use super::stamp::Stamp;
 use super::state::Memory;
 use crate::model::schema::Class;
@@ -56,7 +57,7 @@ pub fn changed_trees(memory: &Memory) -> SortedSet<DocKey> {
 pub fn is_whole(memory: &Memory, def: &Def) -> bool {
     let shows = |def: &Def| {
         let own = memory.collections.get(def);
-        own.is_some_and(|own| own.load.is_none() && own.v(memory.era) != 0)
+        own.is_some_and(|own| own.load.is_none() && (own.v(memory.era) != 0 || is_local(memory, def)))
     };
     tree_of(memory, def).map_or_else(|| shows(def), |tree| tree_defs(memory, &tree).iter().all(shows))
 }

@@ -121,12 +121,12 @@ impl Machine {
         self.router.outbox.table.files.hold(op)
     }
 
-    /// The objects of files that operations reference which are not over at the server.
+    /// The objects of files that local documents reference, and operations which are not over at the server.
     pub fn files(&self) -> Vec<String> {
         outbox::files(&self.router.outbox.table)
     }
 
-    /// Operations that are not over, in order, each with whether it is held: behind a refused one, or until its files
+    /// Operations that are not over at the server, in order, each with whether it is held: behind a refused one, or until its files
     /// are at the server.
     pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
         self.router.outbox.table.operations()

@@ -4,6 +4,7 @@ use super::context::Ctx;
 use super::message::{Damaged, Mode, Phase, Progress, Status, StorageState, Updates};
 use super::pull::Contact;
 use crate::error::{Code, Error};
+use crate::memory::synced;
 use crate::model::{Def, SortedMap};
 use crate::storage::RolledBack;
 
@@ -34,7 +35,7 @@ pub struct Facts<'a> {
 /// The status.
 pub fn status_of(ctx: &Ctx, facts: &Facts<'_>) -> Status {
     let era = ctx.memory.epoch().1;
-    let loading = || ctx.memory.collections().filter(|(_, c)| c.is_loading(era));
+    let loading = || synced(&ctx.memory).filter(|(_, c)| c.is_loading(era));
     let loads: Vec<_> = loading().collect();
     let progress = (ctx.mode != Mode::Avion && !loads.is_empty()).then(|| {
         let received = loads.iter().map(|(_, c)| c.load.as_ref().map_or(0, |load| load.received)).sum();

@@ -1,4 +1,4 @@
-//! The rules R1 to R15 of the design, each by its name.
+//! The rules R1 to R15 of the design, and later ones, each by its name.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic, clippy::print_stdout)] // a test may need many lines
@@ -8,6 +8,7 @@ mod damage;
 mod files;
 mod format;
 mod histories;
+mod local;
 mod regressions;
 mod sealed;
 mod secrecy;

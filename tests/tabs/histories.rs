@@ -43,6 +43,7 @@ fn tabs_write_once_and_end_equal() {
     play("tabs-once", "each write of any tab is executed once, and all tabs end equal", 600, |seed| Plan {
         tabs: 2 + (seed % 4) as usize,
         steps: 200,
+        has_locals: false,
         is_wild: false,
         sweeps: false,
         loses_words: seed % 2 == 0,
@@ -57,6 +58,7 @@ fn tabs_decide_about_refused_writes() {
         Plan {
             tabs: 2 + (seed % 4) as usize,
             steps: 200,
+            has_locals: false,
             is_wild: true,
             sweeps: seed % 4 == 0,
             loses_words: seed % 2 == 0,
@@ -72,10 +74,27 @@ fn r10_tabs_lose_nothing_saved_whichever_database_is_dropped() {
     play("tabs-dropped", promise, 400, |seed| Plan {
         tabs: 2 + (seed % 4) as usize,
         steps: 300,
+        has_locals: false,
         is_wild: seed % 2 == 1,
         sweeps: seed % 4 == 1,
         loses_words: seed % 2 == 0,
         has_faults: seed % 3 == 0,
         drops: true,
+    });
+}
+
+#[test]
+fn r29_tabs_agree_on_local_documents_and_lose_none() {
+    let promise =
+        "local documents that any tab was told to be saved outlive tabs, epochs and either database";
+    play("tabs-local", promise, 600, |seed| Plan {
+        tabs: 1 + (seed % 4) as usize,
+        steps: 250,
+        has_locals: true,
+        is_wild: seed % 3 == 1,
+        sweeps: seed % 4 == 1,
+        loses_words: seed % 2 == 0,
+        has_faults: seed % 3 == 0,
+        drops: seed % 5 == 0,
     });
 }

@@ -9,6 +9,7 @@ use escale::codec::SyncRequest;
 use escale::crypto::{Random, SeededRandom};
 use escale::journal::{PendingOp, Policy};
 use escale::memory::{Content, DocKey};
+use escale::model::schema::Schema;
 use escale::storage::{Damage, FoundPage, Limits};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
@@ -18,7 +19,7 @@ use escale::{Code, Error};
 use super::told::{Reports, Told};
 use escale_testkit::asleep::check_asleep;
 use escale_testkit::client::{Call, Duty, Opening};
-use escale_testkit::schema::schema;
+use escale_testkit::schema::SCHEMA;
 use escale_testkit::world::writes::Counters;
 
 /// A request of a tab to the device.
@@ -101,6 +102,17 @@ pub struct Tab {
     pub lacks_random: Rc<Cell<bool>>,
 }
 
+/// The local class of the tabs. The server has none, and its name is the last one: positions of the others stay.
+pub const LOCAL: &str = "Zettel";
+
+thread_local! {
+    static SCHEMA_HERE: Schema = {
+        let classes = SCHEMA.trim_end().strip_suffix('}').expect("classes");
+        let text = format!(r#"{classes}, "{LOCAL}": {{ "key": ["id"], "local": true }} }}"#);
+        Schema::from_json(&text).expect("a schema")
+    };
+}
+
 pub const ORG: &str = "org";
 pub const ACCOUNT: &str = "account0";
 
@@ -122,7 +134,7 @@ impl Tab {
             limits,
             application: Box::new(Counters { policy }),
             seed,
-            ..Opening::of(ORG, ACCOUNT, schema())
+            ..Opening::of(ORG, ACCOUNT, SCHEMA_HERE.with(Schema::clone))
         };
         let lacks_random = Rc::new(Cell::new(false));
         let (random, is_empty) = (SeededRandom::new(seed ^ 0xabcd), Rc::clone(&lacks_random));

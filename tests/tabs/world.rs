@@ -2,6 +2,7 @@
 
 mod compare;
 mod in_step;
+mod local;
 mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,8 @@ use escale::storage::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Event, Phase, Refusal, StorageState, TabEvent, Write};
 
-use super::tab::{Fault, Tab, Task, store_name};
+use self::local::Locals;
+use super::tab::{Fault, LOCAL, Tab, Task, store_name};
 use super::told::{Reports, Told};
 use escale_testkit::backend::Backend;
 use escale_testkit::schema::{data, key, name};
@@ -32,6 +34,8 @@ const DOCS: usize = 6;
 pub struct Plan {
     pub tabs: usize,
     pub steps: usize,
+    /// Local documents are written (R29).
+    pub has_locals: bool,
     /// Refused operations, decisions about them, and documents that others write.
     pub is_wild: bool,
     /// Sweeps of the journal, which may remove how an operation ended before each tab has read it.
@@ -65,6 +69,7 @@ pub struct World {
     told: Vec<Reports>,
     /// The defs to which the account has no right any more.
     withdrawn: BTreeSet<Def>,
+    locals: Locals,
     pub takeovers: u64,
     pub drops: u64,
     pub writes: u64,
@@ -103,6 +108,7 @@ impl World {
             amendments: BTreeMap::new(),
             told: Vec::new(),
             withdrawn: BTreeSet::new(),
+            locals: Locals::default(),
             takeovers: 0,
             drops: 0,
             writes: 0,
@@ -267,8 +273,9 @@ impl World {
                     set.insert("poison".into(), true.into());
                 }
                 let args = Value::from([("class", "Doc".into()), ("key", id(doc)), ("set", Value::Map(set))]);
-                self.issue(number, "doc.patch", args);
+                drop(self.issue(number, "doc.patch", args));
             }
+            11..=15 if self.plan.has_locals => self.act_local(number),
             8..=9 => self.read(number),
             _ => {
                 let doc = doc % COUNTERS;
@@ -278,22 +285,25 @@ impl World {
                     ("property", "n".into()),
                     ("by", Value::from(1)),
                 ]);
-                self.issue(number, "add", args);
+                drop(self.issue(number, "add", args));
             }
         }
     }
 
-    fn issue(&mut self, number: usize, name: &str, args: Value) {
+    /// Issues an operation, if it is possible. Returns its id.
+    fn issue(&mut self, number: usize, name: &str, args: Value) -> Option<String> {
         let now = self.now;
         let id = make_id(now, &mut self.random).expect("an id");
         let tab = self.tab(number);
         if tab.machine.check_write(name, &args).is_err() {
-            return;
+            return None;
         }
         tab.issued.insert(id.clone());
-        let write = Write { id, name: name.to_owned(), args, touches: Vec::new(), after: Vec::new() };
+        let write = Write { id: id.clone(), name: name.into(), args, touches: vec![], after: vec![] };
         tab.feed(Event::Write(write), now);
         self.writes += 1;
+        self.locals.issued.insert(id.clone());
+        Some(id)
     }
 
     /// A tab's application discards or amends a refused operation.
@@ -386,8 +396,10 @@ impl World {
 
     /// Notes a tab's reports, and checks that no value shown by it goes back.
     fn note(&mut self, number: usize) {
+        self.note_locals(number);
         let Some(tab) = &mut self.tabs[number] else { return };
-        self.saved.extend(tab.saved.iter().filter(|id| tab.issued.contains(*id)).cloned());
+        let is_own = |id: &&String| tab.issued.contains(*id) && !self.locals.is_here_only(id);
+        self.saved.extend(tab.saved.iter().filter(is_own).cloned());
         // Another tab, or a class's policy, has decided otherwise about the same refused operation.
         let of_decisions = [Code::NotFound, Code::VersionConflict];
         let undone =

@@ -59,6 +59,8 @@ export interface ClassDeclaration {
   readonly in?: string;
   /** A document holds its key and the bytes of `raw` alone. */
   readonly raw?: true;
+  /** Only this device has the documents: no session sends them, and no server takes them. */
+  readonly local?: true;
   /** The property by whose values the server counts documents and bytes (quotas). */
   readonly quota?: { readonly by: string };
   /** The level of restriction up to which accounts go on using the class. */

@@ -69,7 +69,8 @@ export class Server {
       const isParent = isNumbered ? !parent : Object.values(options.classes).some((other) => other.in === name);
       return { ...declared, name, isParent, isNumbered, ...(parent && { parentKeys: parent.key.length }) };
     };
-    this.classes = new Map(Object.entries(options.classes).map(([name, declared]) => [name, withName(name, declared)]));
+    const known = Object.entries(options.classes).filter(([, declared]) => !declared.local);
+    this.classes = new Map(known.map(([name, declared]) => [name, withName(name, declared)]));
     this.#executor = new Executor(options.org, this.classes, options.operations);
     this.#epoch = [options.clock(), "testing"];
   }
@@ -250,7 +251,8 @@ export class Server {
   #answer([def, v, cursor]: readonly [string, number, string?], now: number, room: { rows: number }): Part {
     if (this.#withdrawn.has(def)) return { def, fault: new Fault("withdrawn", "S", "the test has ended the right") };
     const changes = this.#changes(def);
-    if (!changes) return { def, fault: new Fault("unknown_def", "N", "no such class or collection") };
+    const isLocal = this.#options.classes[DEF.exec(def)?.[1] ?? ""]?.local;
+    if (!changes) return { def, fault: new Fault(isLocal ? "unknown_class" : "unknown_def", "N", "no such class or collection") };
     const at = cursor === undefined ? undefined : this.#cursors.get(cursor);
     if (cursor !== undefined && at?.of !== `${def} ${v}`) return { def, fault: new Fault("bad_cursor", "N", "no cursor of this answer") };
     const isAlive = (change: Change): boolean => change.state === "alive" && !this.#isEnded(change, now);

@@ -349,7 +349,8 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
       const waiting = session.pending().filter(({ state }) => state !== "held");
       const told = error ? `, its error is ${error.code}` : "";
       if (waiting.length > 0) return `${device} still has ${waiting.length} operations to send${told}`;
-      const defs = session.subscriptions();
+      // The server has no local classes.
+      const defs = session.subscriptions().filter((def) => !this.#options.schema.classes[/^\w*/.exec(def)?.[0] ?? ""]?.local);
       if (defs.length > 0 && phase !== "live") return `${device} is ${phase}${told}`;
       if (!line.isCurrent(defs)) return `${device} has not had the server's last change${told}`;
     }

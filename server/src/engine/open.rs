@@ -100,8 +100,9 @@ impl Engine {
     /// Opens an instance over another database than that of a folder. `name` is the name of an epoch that
     /// begins now. It is random, so that two epochs that begin in the same millisecond differ. Errors: as for
     /// [`Engine::open`].
-    pub fn over(provider: Box<dyn Provider>, mark: Mark, opening: Opening, name: u64) -> Result<Self> {
+    pub fn over(provider: Box<dyn Provider>, mark: Mark, mut opening: Opening, name: u64) -> Result<Self> {
         opening.settings.check()?;
+        opening.schema = opening.schema.of_server();
         let rights = Rights::of(&opening.schema)?;
         let (generation, was_clear) = adopt(provider.as_ref(), &mark, &opening, name)?;
         if was_clear {

@@ -236,7 +236,7 @@ impl Answer<'_> {
         match self.changes(sub, first) {
             Ok(part) => Ok(part),
             Err(error) => match error.code() {
-                Code::UnknownDef | Code::BadCursor | Code::Withdrawn | Code::Blocked => {
+                Code::UnknownDef | Code::UnknownClass | Code::BadCursor | Code::Withdrawn | Code::Blocked => {
                     faulty(Fault::from(&error))
                 }
                 Code::StorageFailed | Code::BadValue => {

@@ -28,6 +28,8 @@ pub struct Class {
     pub(crate) sequence: bool,
     /// Whether a document is its key and the bytes of `raw` alone.
     pub(crate) raw: bool,
+    /// Whether only this device has its documents (R29).
+    pub(crate) local: bool,
     /// Declared types of properties: for TypeScript, and those with files; kept so that
     /// [`Schema::to_json`](super::Schema::to_json) loses nothing.
     pub(crate) properties: Vec<(Name, String)>,
@@ -170,6 +172,11 @@ impl Class {
     /// Whether a document holds its key and the bytes of `raw` alone.
     pub fn is_raw(&self) -> bool {
         self.raw
+    }
+
+    /// Whether only this device has its documents (R29).
+    pub fn is_local(&self) -> bool {
+        self.local
     }
 
     /// For an item with this key, the key of its parent.

@@ -14,6 +14,10 @@ pub(super) fn check_follows(newer: &Schema, older: &Schema) -> Result<()> {
             let detail = format!("class {} has another `in` or `raw` in the store", was.name());
             return fail(Code::SchemaMismatch, detail);
         }
+        if class.is_local() != was.is_local() {
+            let detail = format!("class {} has another `local` in the store", was.name());
+            return fail(Code::SchemaMismatch, detail);
+        }
         if class.is_sequence() != was.is_sequence() {
             return fail(
                 Code::SchemaMismatch,

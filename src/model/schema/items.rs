@@ -52,6 +52,9 @@ fn parent_of(classes: &[Class], at: usize) -> std::result::Result<Option<usize>,
     if is_exception || !classes[parent].sync || classes[parent].parent.is_some() {
         return Err("`in` must name a class with sync that is `in` no other, and is neither Org nor Hdr");
     }
+    if classes[parent].local {
+        return Err("`in` must not name a local class");
+    }
     if !class.sync {
         return Err("a class with `in` is synchronised");
     }

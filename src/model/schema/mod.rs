@@ -33,6 +33,8 @@ use crate::model::{Def, DefKind, Name};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
     classes: Vec<Class>,
+    /// The names of the local classes that a server has left out.
+    left_out: Vec<Name>,
 }
 
 impl Schema {
@@ -56,7 +58,9 @@ impl Schema {
     /// have a meaning: their versions cannot be compared with those of another tree (R20).
     pub fn check_def(&self, def: &Def) -> Result<&Class> {
         let unknown = || Error::new(Code::UnknownDef, "the schema has no such class");
-        let class = self.class(def.class().as_str()).map_err(|_| unknown())?;
+        let class = self
+            .class(def.class().as_str())
+            .map_err(|error| if self.left_out.contains(def.class()) { error } else { unknown() })?;
         if !class.is_sync() {
             return fail(Code::UnknownDef, format!("class {} is not synchronised", class.name()));
         }
@@ -82,7 +86,16 @@ impl Schema {
 
     /// A schema of classes that were checked. `src/codec/schema.rs` reads them.
     pub(crate) fn new(classes: Vec<Class>) -> Self {
-        Schema { classes }
+        Schema { classes, left_out: Vec::new() }
+    }
+
+    /// The schema as a server has it: without the local classes, which only devices have (R29).
+    #[must_use]
+    pub fn of_server(mut self) -> Self {
+        let (local, classes) = self.classes.into_iter().partition(|class| class.local);
+        self.classes = classes;
+        self.left_out.extend(Vec::into_iter(local).map(|class: Class| class.name));
+        self
     }
 
     /// The position of a class, which never changes in this schema.

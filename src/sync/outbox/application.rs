@@ -2,7 +2,7 @@
 //! its custom way to resolve conflicts. The machine calls both synchronously, and both must be deterministic:
 //! equal input gives equal output.
 
-use crate::error::Result;
+use crate::error::{Code, Result, fail};
 use crate::journal::{Change, Policy, Settlement, State, batched, changes_of};
 use crate::memory::DocKey;
 use crate::model::schema::Schema;
@@ -51,7 +51,7 @@ pub fn run(
     read: &mut Reader<'_>,
 ) -> Ran {
     if name != "batch" {
-        let changes = application.optimistic(name, args, read);
+        let changes = only_synced(schema, application.optimistic(name, args, read));
         return Ran { is_blind: changes.is_none(), changes: changes.unwrap_or(Ok(Vec::new())) };
     }
     let mut made: Vec<Change> = Vec::new();
@@ -64,7 +64,7 @@ pub fn run(
                     .filter(|change| change.key == *key)
                     .fold(before, |state, change| change.kind.apply(state))
             };
-            application.optimistic(name, args, &mut read_within)
+            only_synced(schema, application.optimistic(name, args, &mut read_within))
         });
         match changes {
             Some(Ok(changes)) => made.extend(changes),
@@ -73,6 +73,19 @@ pub fn run(
         }
     }
     Ran { changes: Ok(made), is_blind }
+}
+
+/// The changes of the application's own operation. The server runs it, so that it changes no local document (R29).
+fn only_synced(schema: &Schema, changes: Option<Result<Vec<Change>>>) -> Option<Result<Vec<Change>>> {
+    let is_local = |change: &Change| schema.classes()[usize::from(change.key.0)].is_local();
+    let check = |changes: Vec<Change>| {
+        if changes.iter().any(is_local) {
+            let why = "an operation of the application changes a local document: batch it with a put";
+            return fail(Code::BadValue, why);
+        }
+        Ok(changes)
+    };
+    Some(changes?.and_then(check))
 }
 
 /// An application that supplies no functions.

@@ -111,10 +111,10 @@ pub(super) fn is_to_upload_again(table: &mut Table, order: u64, fault: &Fault) -
     is_held_here && op.state.replaces.len() < UPLOADS_AGAIN_MAX
 }
 
-/// The objects that operations reference which are not over at the server: their bytes must stay.
+/// The objects that local documents reference, and operations which are not over at the server: their bytes must stay.
 pub fn files(table: &Table) -> Vec<String> {
     let mut shas = Vec::new();
-    for op in table.ops.values().filter(|op| op.state.accepted.is_none()) {
+    for op in table.ops.values().filter(|op| op.state.accepted.is_none() || op.is_local()) {
         shas.extend(op.files.iter().cloned());
     }
     order::sort(&mut shas);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::due::Due;
 use super::parts::Outbox;
-use super::table::connect;
-use crate::journal::{ActionType, JournalRecord, OpId, PendingOp, Retention};
+use super::table::{bytes_of, connect, unpin};
+use crate::journal::{ActionType, JournalRecord, OpId, OpState, Outcome, PendingOp, Retention};
 use crate::model::{Name, Pk, SortedMap, SortedSet, order};
 use crate::storage::{JournalAtRest, JournalChanges};
 use crate::store::RecordKey;
@@ -62,6 +62,8 @@ pub fn restored(record: JournalRecord) -> Option<PendingOp> {
     op.actions = record.actions;
     op.saved = true;
     op.prepared = true;
+    // Only those of local documents are accepted without a number.
+    op.local = (op.state.accepted.is_some() && op.state.seq.is_none()).then(|| bytes_of(&op));
     op.has_other_numbers = op.is_waiting();
     op.record = Some(record.number);
     Some(op)
@@ -82,6 +84,7 @@ impl Journal {
     pub fn index(&mut self, record: &JournalRecord) {
         let op_id: Arc<str> = record.op_id.as_str().into();
         self.ids.insert(op_id.clone(), record.number);
+        self.ids.extend(record.replaces.iter().map(|id| (id.as_str().into(), record.number)));
         let actions = record.actions.iter().map(|action| ActionIndex {
             rowid: action.rowid,
             class: action.class.clone(),
@@ -195,14 +198,28 @@ impl Outbox {
         let mut deletes = std::mem::take(&mut due.dropped);
         let swept = std::mem::take(&mut journal.swept);
         let mut next = self.table.summary.next_record;
-        let mut written = Vec::new();
+        let (mut written, mut ends) = (Vec::new(), 0);
         for order in std::mem::take(&mut due.dirty) {
             let Some(op) = self.table.ops.get(&order) else { continue };
             let (op_id, seq, name) = (op.state.id.clone(), op.state.seq, self.table.summary.name);
             written.push((order, op_id.clone(), next));
-            let (op_state, actions) = (Some(op.state.clone()), op.actions.clone());
-            let record =
-                JournalRecord { number: next, op: op_state, seq, actions, ..JournalRecord::of(op_id, name) };
+            let mut record = JournalRecord {
+                number: next,
+                seq,
+                actions: op.actions.clone(),
+                ..JournalRecord::of(op_id, name)
+            };
+            let mut state = op.state.clone();
+            if op.is_local() {
+                state.accepted = Some(0);
+            }
+            if op.is_local_end() {
+                ends += 1;
+                record.outcome = Some(Outcome::Accepted { v: 0, value: None });
+                record.replaces = state.replaces;
+            } else {
+                record.op = Some(state);
+            }
             deletes.extend(op.record);
             changes.records.push(record);
             next += 1;
@@ -217,10 +234,12 @@ impl Outbox {
         self.table.summary.next_record = next;
         let replaced = deletes.iter().filter(|number| journal.records.contains_key(number)).count();
         self.table.summary.records = (journal.records.len() + changes.records.len() - replaced) as u64;
-        self.table.summary.pending = self.table.ops.len() as u64;
+        self.table.summary.pending = self.table.ops.len() as u64 - ends;
         changes.summary = self.table.summary;
         changes.deletes = deletes.into_iter().collect();
-        changes.taken = written.iter().filter_map(|(_, id, _)| inbox.get(id)).copied().collect();
+        let replaced = |(order, ..): &(u64, OpId, u64)| self.table.ops[order].state.replaces.iter();
+        let ids = written.iter().map(|(_, id, _)| id).chain(written.iter().flat_map(replaced));
+        changes.taken = ids.filter_map(|id| inbox.get(id)).copied().collect();
         changes.taken.extend(&done);
         Some(JournalInFlight { changes, written, ended, swept, done })
     }
@@ -254,8 +273,25 @@ impl Outbox {
             if op.state.id != id {
                 continue;
             }
-            if !std::mem::replace(&mut op.saved, true) {
-                ctx.effects.push(Effect::Saved { id: op.state.id.clone() });
+            recorded.extend(op.state.replaces.iter().cloned());
+            let is_new = !std::mem::replace(&mut op.saved, true);
+            op.issued = None;
+            for PendingOp { state: OpState { id, .. }, .. } in std::mem::take(&mut op.unsaved) {
+                ctx.effects.push(Effect::Saved { id: id.clone() });
+                ctx.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
+            }
+            if is_new {
+                ctx.effects.push(Effect::Saved { id: id.clone() });
+            }
+            if op.is_local() {
+                op.state.accepted = Some(0);
+                let is_end = op.is_local_end();
+                if is_new {
+                    ctx.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
+                }
+                if is_end && let Some(op) = self.table.remove(order) {
+                    unpin(ctx, &op);
+                }
             }
         }
         let effects = swept.into_iter().map(|(ticket, swept)| Effect::Swept { ticket, swept: Ok(swept) });

@@ -108,7 +108,7 @@ impl Overlay {
         states: &SortedMap<DocKey, Computed>,
     ) {
         let op = &table.ops[&order];
-        if op.prepared {
+        if op.prepared || op.with.as_ref().is_some_and(|id| is_ahead(table, op, id)) {
             return;
         }
         let Some(changes) = op.changes.clone() else { return };
@@ -121,6 +121,9 @@ impl Overlay {
             for (index, change) in
                 changes.iter().enumerate().filter(|(_, change)| visited.insert(&change.key))
             {
+                if ctx.memory.class(change.key.0).is_local() {
+                    continue;
+                }
                 let before = match &states[&change.key] {
                     // Without a base, the application must resolve a conflict.
                     Computed::State(Some(before)) => Data::from_map(before).ok(),
@@ -136,7 +139,14 @@ impl Overlay {
         let op = table.ops.get_mut(&order).expect("the operation is there");
         op.actions = actions;
         op.prepared = true;
+        let parts = op.with.clone().filter(|id| *id == op.state.id);
         table.due.rewrite(order);
+        if parts.is_some() {
+            for (order, op) in table.ops.iter_mut().filter(|(_, op)| op.with == parts) {
+                op.prepared = true;
+                table.due.rewrite(*order);
+            }
+        }
         if let Some(error) = error {
             refuse_unsent(ctx, table, order, error);
         }
@@ -154,7 +164,8 @@ impl Overlay {
         let mut visited: SortedSet<&DocKey> = SortedSet::new();
         for Change { key, .. } in changes {
             let Computed::State(before) = &states[key] else { continue };
-            if !visited.insert(key) {
+            // The journal has one record of a local document: its last put.
+            if ctx.memory.class(key.0).is_local() || !visited.insert(key) {
                 continue;
             }
             let of_it = changes.iter().filter(|change| change.key == *key);
@@ -172,6 +183,11 @@ impl Overlay {
         }
         Ok(actions)
     }
+}
+
+/// Whether the operation of this id is not prepared yet, of which this other one is a part: they are saved together.
+fn is_ahead(table: &Table, op: &PendingOp, id: &str) -> bool {
+    op.state.id != id && table.get(id).is_some_and(|whole| !whole.prepared)
 }
 
 /// The subscriptions of a class have changed: its overlaid documents may belong to other defs now.

@@ -47,7 +47,10 @@ impl Outbox {
 
     /// Whether the leader has taken in this operation before.
     pub fn is_taken_in(&self, id: &OpId) -> bool {
-        self.table.by_id.contains_key(id) || self.journal.ids.contains_key(id.as_str())
+        let mut ops = self.table.ops.values();
+        self.table.by_id.contains_key(id)
+            || self.journal.ids.contains_key(id.as_str())
+            || ops.any(|op| op.state.replaces.contains(id))
     }
 
     /// A later epoch knows operations up to `seq` only. Those accepted beyond it are lost there (R8); pending

@@ -1,5 +1,6 @@
 //! Operations that the server refused. They are parked until the application amends or discards them (R12).
 
+use super::local::refuse_local;
 use super::table::{Table, unpin};
 use crate::codec::Fault;
 use crate::error::{Code, Error, Result, fail};
@@ -143,6 +144,7 @@ pub fn amend(ctx: &mut Ctx, table: &mut Table, id: &str, new: OpId, args: Option
     let old = op.state.id.clone();
     // Invalid arguments are rejected before the refused operation is changed.
     changes_of(ctx.memory.schema(), &name, &args)?;
+    refuse_local(ctx.memory.schema(), &name, &args)?;
     let replaced = table.replace(order);
     let write = Write { id: new.clone(), name, args, touches, after };
     table.issue(ctx, write, order)?;

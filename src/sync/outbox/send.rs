@@ -257,7 +257,7 @@ impl Sender {
     fn expects_unknown(&self, table: &Table, order: u64) -> bool {
         let is_over = |id: &str| self.accepted.iter().any(|(_, accepted)| accepted == id);
         table.ops[&order].named().any(|id| match table.by_id.get(id) {
-            Some(named) => *named >= order,
+            Some(named) => *named >= order || table.ops[named].is_local(),
             None => !is_over(id),
         })
     }
@@ -334,7 +334,7 @@ impl Sender {
         ctx.memory.dirty.head = true;
         for op in table.ops.values_mut() {
             op.seq = None;
-            if op.state.accepted.is_some() {
+            if op.state.seq.is_some() {
                 // Any later pull shows it.
                 op.state.seq = Some(0);
             }

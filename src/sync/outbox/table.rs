@@ -2,9 +2,11 @@
 
 use super::due::Due;
 use super::files::Files;
+use super::local::{local_changes, write_parts};
+use crate::codec::{Format, encode};
 use crate::error::Result;
-use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, files_of};
-use crate::memory::DocKey;
+use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, files_of, is_built_in};
+use crate::memory::{DocKey, synced};
 use crate::model::{SortedMap, SortedSet, order};
 use crate::storage::JournalMark;
 use crate::sync::context::Ctx;
@@ -28,6 +30,8 @@ pub struct Table {
     pub(super) waiting: SortedSet<u64>,
     pub(super) parked: SortedSet<u64>,
     pub last_order: u64,
+    /// How many operations with local parts were issued.
+    pub(super) issued: u64,
     /// A follower's new operations come after all others, until the leader gives them their place.
     pub order_floor: u64,
     /// Documents whose operations must be applied again.
@@ -164,7 +168,7 @@ impl Table {
 
     /// Whether there is nothing to ask the server for: no subscription, and no pending operation.
     pub fn has_nothing_to_do(&self, ctx: &Ctx) -> bool {
-        ctx.memory.collections().next().is_none() && self.pending() == 0
+        synced(&ctx.memory).next().is_none() && self.pending() == 0
     }
 
     /// How many wait for the server's answer.
@@ -174,42 +178,68 @@ impl Table {
 }
 
 impl Table {
-    /// Issues an operation of the application, after all others.
+    /// Issues an operation of the application, after all others. A follower hands it in as it is: the leader has the
+    /// state of local documents.
     pub fn write(&mut self, ctx: &mut Ctx, write: Write) -> Result<()> {
-        let order = self.next_order();
-        self.issue(ctx, write, order)?;
-        if let Some(op) = self.ops.get_mut(&order) {
-            op.insist(|_| true);
+        let local = local_changes(ctx.memory.schema(), &write.name, &write.args)?;
+        if local.is_empty() || ctx.is_following() {
+            write_one(ctx, self, write)
+        } else {
+            write_parts(ctx, self, write, &local)
         }
-        Ok(())
     }
 
     /// Adds a new operation at that position in the order.
     pub fn issue(&mut self, ctx: &mut Ctx, write: Write, order: u64) -> Result<()> {
-        let changes = changes_of(ctx.memory.schema(), &write.name, &write.args)?;
-        let mut keys = write.touches;
-        keys.extend(changes.iter().flatten().map(|change| change.key.clone()));
-        order::sort(&mut keys);
-        keys.dedup();
-        let mut state = OpState::new(order, write.id, (write.name, write.args), ctx.clock.wall_ms);
-        state.touches = keys.iter().map(|key| (ctx.memory.class_name(key), key.1.clone())).collect();
-        state.after = write.after;
-        for key in &keys {
-            ctx.memory.pins.add(key);
-        }
-        let mut op = PendingOp::new(state, keys);
-        op.changes = changes;
-        note_files(ctx, &mut op);
-        self.insert(op);
+        self.insert(make(ctx, write, order)?);
         Ok(())
     }
 
-    /// Operations that are not over, in order, each with whether it is held: behind a refused one, or until its files
+    /// Operations that are not over at the server, in order, each with whether it is held: behind a refused one, or until its files
     /// are at the server.
     pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
         let held = self.held_from_sending(&[]);
-        self.ops.values().map(|op| (op, held.contains(&op.state.id))).collect()
+        let ops = self.ops.values().filter(|op| !op.is_local());
+        ops.map(|op| (op, held.contains(&op.state.id))).collect()
     }
+}
+
+/// Issues an operation as it is, after all others.
+pub(super) fn write_one(ctx: &mut Ctx, table: &mut Table, write: Write) -> Result<()> {
+    let order = table.next_order();
+    table.issue(ctx, write, order)?;
+    if let Some(op) = table.ops.get_mut(&order) {
+        op.insist(|_| true);
+    }
+    Ok(())
+}
+
+/// A new operation at that position in the order. Its documents stay in memory from now on.
+pub(super) fn make(ctx: &mut Ctx, write: Write, order: u64) -> Result<PendingOp> {
+    let changes = changes_of(ctx.memory.schema(), &write.name, &write.args)?;
+    let mut keys = write.touches;
+    keys.extend(changes.iter().flatten().map(|change| change.key.clone()));
+    order::sort(&mut keys);
+    keys.dedup();
+    let is_local = is_built_in(&write.name, &write.args)
+        && !keys.is_empty()
+        && keys.iter().all(|key| ctx.memory.class(key.0).is_local());
+    let mut state = OpState::new(order, write.id, (write.name, write.args), ctx.clock.wall_ms);
+    state.touches = keys.iter().map(|key| (ctx.memory.class_name(key), key.1.clone())).collect();
+    state.after = write.after;
+    for key in &keys {
+        ctx.memory.pins.add(key);
+    }
+    let mut op = PendingOp::new(state, keys);
+    op.changes = changes;
+    op.local = is_local.then(|| bytes_of(&op));
+    note_files(ctx, &mut op);
+    Ok(op)
+}
+
+/// The bytes of an operation's arguments.
+pub(super) fn bytes_of(op: &PendingOp) -> usize {
+    encode(Format::Msgpack, &op.state.args).map_or(0, |bytes| bytes.len())
 }
 
 /// Notes the files that an operation references. Without a module for files the device holds none, and nothing waits.
@@ -227,7 +257,7 @@ pub fn connect(ctx: &Ctx, op: &mut PendingOp) {
     let seen_on = op.state.seen_on.iter();
     op.seen_on =
         seen_on.filter_map(|(class, pk, era)| Some((ctx.memory.doc_key(class, pk)?, *era as u32))).collect();
-    if op.state.accepted.is_some() {
+    if op.state.accepted.is_some() && !op.is_local() {
         op.awaits = Some(op.keys.iter().flat_map(|key| ctx.memory.defs_of(key)).collect());
     }
 }

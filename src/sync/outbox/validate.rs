@@ -4,12 +4,15 @@
 //! Only certain errors are rejected here. A document that is not read yet, or that this session does not
 //! hold, may allow an operation that seems impossible.
 
+use super::local::refuse_local;
 use super::optimistic::is_shown_on;
 use super::table::Table;
 use crate::codec::{Data, Format, encode};
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::{Change, ChangeKind, State, changes_of, is_built_in};
-use crate::limits::{NAME_CHARS_MAX, OPERATION_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::limits::{
+    LOCAL_BYTES_MAX, LOCAL_DOCUMENTS_MAX, NAME_CHARS_MAX, OPERATION_BYTES_MAX, VALUE_DEPTH_MAX,
+};
 use crate::memory::{Base, DocKey};
 use crate::model::{SortedMap, Value};
 use crate::sync::context::Ctx;
@@ -62,9 +65,14 @@ fn check_at(ctx: &Ctx, table: &Table, name: &str, args: &Value, order: u64) -> R
         let most = OPERATION_BYTES_MAX;
         return fail(Code::TooLarge, format!("an operation of {bytes} bytes, {most} at most"));
     }
+    if order < u64::MAX {
+        refuse_local(ctx.memory.schema(), name, args)?;
+    }
     // The effect of the application's own operations on the documents of a batch is known only when they
-    // run.
-    if is_built_in(name, args) { check_outcome(ctx, table, &changes, order) } else { Ok(()) }
+    // run. They have none on local documents.
+    let is_known = is_built_in(name, args);
+    let known = changes.into_iter().filter(|change| is_known || is_local(ctx, &change.key));
+    check_outcome(ctx, table, &known.collect::<Vec<_>>(), order)
 }
 
 /// Goes through the changes in order, each on the result of those before it.
@@ -82,13 +90,22 @@ fn check_outcome(ctx: &Ctx, table: &Table, changes: &[Change], order: u64) -> Re
                 "the parent of this item is deleted: put the parent first",
             ));
         }
+        if change.if_version.is_some() && is_local(ctx, &change.key) {
+            return fail(
+                Code::BadOption,
+                "a local document has no version: a write of it takes no `ifVersion`",
+            );
+        }
         let before =
             states.remove(&change.key).unwrap_or_else(|| knowledge_before(ctx, table, &change.key, order));
         if matches!(
             (&before, &change.kind),
             (Knowledge::Deleted, ChangeKind::Patch { .. } | ChangeKind::Delete)
         ) {
-            return Err(Error::new(Code::NotFound, "the document is deleted: only a put restores it"));
+            return Err(Error::new(
+                Code::NotFound,
+                "there is no document, or it is deleted: only a put restores it",
+            ));
         }
         let after = before.after(&change.kind);
         if let (Knowledge::Holds(state), ChangeKind::Patch { .. }) = (&after, &change.kind) {
@@ -96,12 +113,42 @@ fn check_outcome(ctx: &Ctx, table: &Table, changes: &[Change], order: u64) -> Re
         }
         states.insert(&change.key, after);
     }
+    check_room(ctx, table, &states)
+}
+
+fn is_local(ctx: &Ctx, key: &DocKey) -> bool {
+    ctx.memory.class(key.0).is_local()
+}
+
+/// Checks whether the device has room for local documents in these states (R29).
+fn check_room(ctx: &Ctx, table: &Table, states: &SortedMap<&DocKey, Knowledge>) -> Result<()> {
+    let (mut documents, mut bytes) = (0, 0);
+    for (_, known) in states.iter().filter(|(key, _)| is_local(ctx, key)) {
+        if let Knowledge::Holds(state) = known {
+            documents += 1;
+            bytes += encode(Format::Msgpack, state)?.len();
+        }
+    }
+    if documents == 0 {
+        return Ok(());
+    }
+    for op in table.ops.values().filter(|op| op.is_local() && !op.is_local_end()) {
+        if !op.keys.iter().any(|key| states.contains_key(key)) {
+            documents += 1;
+            bytes += op.local.unwrap_or_default();
+        }
+    }
+    if documents > LOCAL_DOCUMENTS_MAX || bytes > LOCAL_BYTES_MAX {
+        let most = format!("local documents: {LOCAL_DOCUMENTS_MAX} of {LOCAL_BYTES_MAX} bytes at most");
+        return fail(Code::TooLarge, most);
+    }
     Ok(())
 }
 
 /// The knowledge about a document before that position in the order.
 fn knowledge_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Knowledge {
     if order == u64::MAX
+        && !is_local(ctx, key)
         && !table.stale.contains(key)
         && let Some(Some(state)) = table.tops.get(key)
     {
@@ -110,6 +157,8 @@ fn knowledge_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Knowl
     let base = match ctx.memory.base(key) {
         Base::Known(state) => Knowledge::Holds(state),
         Base::Deleted => Knowledge::Deleted,
+        // Nobody else has it.
+        Base::Absent if is_local(ctx, key) => Knowledge::Deleted,
         Base::Absent | Base::AtRest | Base::Lost => Knowledge::Nothing,
     };
     let ops = table.on_before(key, order).filter(|op| is_shown_on(ctx, table, op, key));

@@ -6,6 +6,7 @@ use super::in_flight::InFlight;
 use super::schedule::Pull;
 use crate::codec::OpResult;
 use crate::error::Result;
+use crate::memory::synced;
 use crate::sync::context::Ctx;
 use crate::sync::message::Refusal;
 
@@ -41,7 +42,7 @@ impl Pull {
         self.missing = Some(missing);
         self.is_failing = false;
         ctx.errors.clear();
-        if missing.is_refused || ctx.memory.collections().any(|(_, collection)| collection.ready) {
+        if missing.is_refused || synced(&ctx.memory).any(|(_, collection)| collection.ready) {
             ctx.errors.report(refusal.error);
         }
         self.ask_again(request);

@@ -12,7 +12,7 @@ use crate::error::{Code, Error, Result};
 use crate::journal::PendingOp;
 use crate::limits::{DAMAGED_DOCUMENTS_MAX, SPREAD_MAX_MS, pull_every_ms};
 use crate::memory::tree::{is_sequence, tree_of};
-use crate::memory::{DocKey, EpochChange, Memory};
+use crate::memory::{DocKey, EpochChange, Memory, is_local, synced};
 use crate::model::{Def, DefKind, Epoch, SortedMap, SortedSet, Version};
 use crate::sync::backoff::Backoff;
 use crate::sync::context::Ctx;
@@ -93,13 +93,13 @@ impl Pull {
 
     /// Schedules a pull of every def.
     pub fn need_all(&mut self, ctx: &Ctx) {
-        self.needed.extend(ctx.memory.collections().map(|(def, _)| def.clone()));
+        self.needed.extend(synced(&ctx.memory).map(|(def, _)| def.clone()));
         self.all_asked_ms = ctx.clock.mono_ms;
     }
 
     /// Schedules a pull of these defs, if they are subscribed to: at once, or within `spread` milliseconds (R43).
     pub fn need(&mut self, ctx: &mut Ctx, mut defs: Vec<Def>, spread: u64) -> Result<()> {
-        defs.retain(|def| ctx.memory.collection(def).is_some());
+        defs.retain(|def| ctx.memory.collection(def).is_some() && !is_local(&ctx.memory, def));
         if spread == 0 {
             self.needed.extend(defs);
             return Ok(());
@@ -195,7 +195,8 @@ impl Pull {
 
     /// The server has a change of a def, whose load may be in progress.
     pub fn hinted(&mut self, ctx: &Ctx, def: &Def) {
-        if let Some(collection) = ctx.memory.collection(def) {
+        let collection = ctx.memory.collection(def).filter(|_| !is_local(&ctx.memory, def));
+        if let Some(collection) = collection {
             if collection.is_loading(ctx.memory.epoch().1) {
                 self.loads.hint(def);
             }
@@ -351,7 +352,8 @@ impl Pull {
 
     /// The server refused a def, or it cannot be read. The subscription of one that was withdrawn has ended.
     pub fn note_fault(&mut self, ctx: &Ctx, def: Def, error: Error) {
-        if ctx.memory.collection(&def).is_some() || error.code() == Code::Withdrawn {
+        let is_known = ctx.memory.collection(&def).is_some() || error.code() == Code::Withdrawn;
+        if is_known && !is_local(&ctx.memory, &def) {
             self.faults.insert(def, error);
         }
     }

@@ -5,6 +5,7 @@ use super::pace::Pace;
 use crate::codec::LiveRequest;
 use crate::error::{Code, Error, Result};
 use crate::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SPREAD_MAX_MS, SUBS_MAX};
+use crate::memory::synced;
 use crate::model::{Def, SortedSet, order};
 use crate::sync::backoff::Backoff;
 use crate::sync::context::Ctx;
@@ -91,7 +92,7 @@ impl Live {
     /// Sends the registrations if they have changed. A message names at most `SUBS_MAX` defs. The others are
     /// pulled, as they would be without a socket.
     fn register(&mut self, ctx: &mut Ctx, bearer: &Bearer) {
-        let subs: SortedSet<Def> = order::set_of(ctx.memory.collections().map(|(def, _)| def.clone()));
+        let subs: SortedSet<Def> = order::set_of(synced(&ctx.memory).map(|(def, _)| def.clone()));
         let subs: SortedSet<Def> = order::set_of(subs.into_iter().take(SUBS_MAX));
         if self.said.as_ref() == Some(&subs) {
             return;
@@ -233,7 +234,7 @@ impl Live {
     pub fn updates(&self, ctx: &Ctx) -> Updates {
         let registered = self.registered.as_ref().and(self.said.as_ref());
         match registered {
-            Some(said) if said.len() == ctx.memory.collections().count() => Updates::Pushed,
+            Some(said) if said.len() == synced(&ctx.memory).count() => Updates::Pushed,
             _ => Updates::Polled,
         }
     }
@@ -253,7 +254,7 @@ impl Live {
 
 /// Whether anything is subscribed: otherwise no socket is opened.
 fn has_subs(ctx: &Ctx) -> bool {
-    ctx.memory.collections().next().is_some()
+    synced(&ctx.memory).next().is_some()
 }
 
 /// The milliseconds over which the server's sessions come back, at the end of a close reason such as `closing 20000` (R43).

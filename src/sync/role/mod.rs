@@ -6,5 +6,5 @@ mod polls;
 mod requests;
 mod state;
 
-pub use outcome::{tell_news, tell_outcome};
+pub use outcome::{tell_news, tell_outcome, tell_replaced};
 pub use state::{Next, ORDER_FLOOR, Provisional, Tabs, wanted_of};

@@ -12,6 +12,8 @@ pub fn tell_outcome(ctx: &mut Ctx, id: &OpId, old: Option<&PendingOp>, outcome: 
     let fault = old.state.refused.as_ref().filter(|_| old.state.id == *id);
     let result = match (outcome, fault) {
         (Some(Outcome::Accepted { v, value }), _) => Ok((v, value)),
+        // Later writes of local documents have taken its record over.
+        (None, None) if old.is_local() => Ok((0, None)),
         // Discarded by the application.
         (_, Some(fault)) => Err(error_of(fault)),
         (Some(Outcome::Failed(code, detail)), None) => Err(error_of_outcome(&code, &detail)),
@@ -25,6 +27,10 @@ pub fn tell_news(ctx: &mut Ctx, old: Option<&PendingOp>, op: &PendingOp) {
     let id = op.state.id.clone();
     let before = old.map(|old| &old.state);
     tell_saved(ctx, &id, old);
+    // A later write may have taken its place here, before a device that failed had written it.
+    if old.is_none() && op.is_local() {
+        ctx.effects.push(Effect::Saved { id: id.clone() });
+    }
     if let Some(v) = op.state.accepted.filter(|_| before.is_none_or(|old| old.accepted.is_none())) {
         let result = Ok((v, op.state.value.clone()));
         ctx.effects.push(Effect::Accepted { id: id.clone(), result });
@@ -34,6 +40,13 @@ pub fn tell_news(ctx: &mut Ctx, old: Option<&PendingOp>, op: &PendingOp) {
     {
         ctx.effects.push(Effect::Refused { id, error: error_of(fault) });
     }
+}
+
+/// Tells the application that another operation has taken the place of this one.
+pub fn tell_replaced(ctx: &mut Ctx, old: &PendingOp, by: &OpId) {
+    let id = old.state.id.clone();
+    tell_saved(ctx, &id, Some(old));
+    ctx.effects.push(Effect::Amended { id, by: by.clone() });
 }
 
 /// Reports an operation as saved if it was not reported yet: its batch was said to have failed, and was

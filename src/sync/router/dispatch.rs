@@ -3,7 +3,7 @@
 use crate::error::{Code, Result, fail};
 use crate::journal::Wanted;
 use crate::limits::SUBS_MAX;
-use crate::memory::{self, Memory};
+use crate::memory::{self, Memory, is_local, synced};
 use crate::model::{Def, SortedSet, order};
 use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark};
 use crate::sync::context::Ctx;
@@ -200,8 +200,10 @@ impl Router {
     pub fn subscribe(&mut self, def: Def) -> Result<()> {
         if self.ctx.memory.subscribe(&def)? {
             outbox::show_again(&mut self.ctx, &mut self.outbox.table, &def);
-            self.reads.seed(&mut self.ctx, &def);
-            self.pull.subscribed(def);
+            if !is_local(&self.ctx.memory, &def) {
+                self.reads.seed(&mut self.ctx, &def);
+                self.pull.subscribed(def);
+            }
         }
         Ok(())
     }
@@ -249,6 +251,6 @@ impl Router {
 /// The collections that are loaded from scratch, since the store was damaged.
 pub(super) fn collections_lost(memory: &Memory, damage: &Damage) -> SortedSet<Def> {
     let era = memory.epoch().1;
-    let lost = memory.collections().filter(|(_, collection)| damage.any() && collection.v(era) == 0);
+    let lost = synced(memory).filter(|(_, collection)| damage.any() && collection.v(era) == 0);
     order::set_of(lost.map(|(def, _)| def.clone()))
 }

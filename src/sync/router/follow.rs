@@ -15,7 +15,7 @@ use crate::sync::message::Effect;
 use crate::sync::outbox;
 use crate::sync::outbox::restored;
 use crate::sync::outbox::{Outbox, connect, unpin};
-use crate::sync::role::{ORDER_FLOOR, Provisional, Tabs, tell_news, tell_outcome};
+use crate::sync::role::{ORDER_FLOOR, Provisional, Tabs, tell_news, tell_outcome, tell_replaced};
 
 /// Delay after the device could not be read, or its state was incomplete.
 const LOOK_RETRY_MS: u64 = 1_000;
@@ -167,8 +167,13 @@ impl Replay<'_> {
                     tell_news(self.ctx, old.as_ref(), &op);
                     // Another session has amended the same refused operation: the amendment made here gives
                     // up its place.
-                    if let Some(own) = self.outbox.table.remove(op.state.order) {
-                        self.keep_provisional(own, None);
+                    match self.outbox.table.remove(op.state.order) {
+                        // An earlier state of the same document.
+                        Some(own) if own.is_local() && !self.tabs.provisional.contains_key(&own.state.id) => {
+                            unpin(self.ctx, &own);
+                        }
+                        Some(own) => self.keep_provisional(own, None),
+                        None => {}
                     }
                     self.outbox.table.insert(op);
                 }
@@ -208,8 +213,9 @@ impl Replay<'_> {
     /// Removes the operations that another one replaces. Their documents stay pinned.
     fn replaced(&mut self, replaces: &[OpId], by: &OpId) -> Vec<PendingOp> {
         let replaced: Vec<PendingOp> = replaces.iter().filter_map(|id| self.take_out(id)).collect();
-        let amended = replaced.iter().map(|op| Effect::Amended { id: op.state.id.clone(), by: by.clone() });
-        self.ctx.effects.extend(amended);
+        for op in replaced.iter().filter(|op| op.state.accepted.is_none()) {
+            tell_replaced(self.ctx, op, by);
+        }
         replaced
     }
 
@@ -342,7 +348,7 @@ impl Replay<'_> {
         for (id, number) in old.journal.ids {
             self.outbox.journal.ids.entry(id).or_insert(number);
         }
-        self.outbox.table.stale.extend(old.table.by_key.into_keys());
+        self.outbox.table.stale.extend(old.table.by_key.keys().cloned());
         self.outbox.table.stale.extend(self.outbox.table.by_key.keys().cloned().collect::<Vec<_>>());
         self.tabs.dealt.retain(|id| self.outbox.table.by_id.contains_key(id));
         let mut orders: SortedMap<OpId, u64> = SortedMap::new();
@@ -370,8 +376,9 @@ impl Replay<'_> {
             .cloned()
             .collect::<Vec<_>>()
         {
-            for id in op.state.replaces.iter().filter(|id| met.contains(*id)) {
-                self.ctx.effects.push(Effect::Amended { id: id.clone(), by: op.state.id.clone() });
+            let replaced = op.state.replaces.iter().filter_map(|id| old.table.get(id));
+            for replaced in replaced.filter(|replaced| replaced.state.accepted.is_none()) {
+                tell_replaced(self.ctx, replaced, &op.state.id);
             }
             tell_news(self.ctx, None, &op);
         }
@@ -386,9 +393,13 @@ impl Replay<'_> {
                 continue;
             }
             if let Some(by) = replaced.get(&id) {
-                if let Some((outcome, _)) = ended.get(by) {
+                let is_open = op.state.accepted.is_none();
+                if let Some((outcome, _)) = ended.get(by).filter(|_| is_open) {
                     self.ctx.effects.push(Effect::Amended { id, by: by.clone() });
                     tell_outcome(self.ctx, by, Some(&op), outcome.clone());
+                } else if is_open && op.is_local() && met.contains(by) {
+                    // Both are this session's.
+                    tell_replaced(self.ctx, &op, by);
                 }
                 unpin(self.ctx, &op);
                 continue;

@@ -125,14 +125,23 @@ impl Replay<'_> {
             self.tabs.done.extend(key);
             return Ok(());
         }
+        let local = outbox::local_changes(self.ctx.memory.schema(), &name, &args).unwrap_or_default();
+        // Other sessions have changed local documents meanwhile.
+        let checked = if local.is_empty() {
+            Ok(())
+        } else {
+            outbox::check_write(self.ctx, &self.outbox.table, &name, &args)
+        };
         let touches = touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
-        match self.outbox.table.write(self.ctx, Write { id: id.clone(), name, args, touches, after }) {
+        let write = Write { id: id.clone(), name, args, touches, after };
+        match checked.and_then(|()| self.outbox.table.write(self.ctx, write)) {
             Ok(()) => {
                 if let Some(op) = self.outbox.table.get_mut(&id) {
                     op.state.at = at;
                     op.state.base = base;
                     op.state.bases = bases;
-                    op.state.insists = insists;
+                    op.state.insists = outbox::places_left(&insists, &local);
+                    op.issued.iter_mut().for_each(|issued| issued.insists = Some(insists.clone()));
                 }
                 self.tabs.from_inbox.extend(key.map(|key| (id, key)));
             }

@@ -12,7 +12,7 @@ use crate::journal::Wanted;
 use crate::store::RecordKey;
 use crate::sync::context::Role;
 use crate::sync::message::{Effect, Event, Phase, TabEffect, TabEvent};
-use crate::sync::outbox::unpin;
+use crate::sync::outbox::{self, unpin};
 use crate::sync::role::{Next, ORDER_FLOOR, Provisional, wanted_of};
 
 impl Router {
@@ -179,6 +179,7 @@ impl Router {
             }
         }
         let from_inbox = std::mem::take(&mut self.tabs.from_inbox);
+        outbox::undo_parts(&mut self.ctx, &mut self.outbox.table)?;
         for op in self.outbox.table.ops.values_mut().filter(|op| !op.saved) {
             let key = from_inbox.get(&op.state.id).copied();
             // Its request is on the device.

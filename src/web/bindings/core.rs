@@ -168,7 +168,8 @@ impl Core {
     /// `{ v, pending, deleted }` of a document version, if it is still held.
     pub fn meta(&self, id: u32) -> Thrown<JsValue> {
         let found = self.inner.driver.with(|machine| {
-            let shown = machine.memory().shown_by_id(id).map(|(_, shown)| (shown.v, true));
+            let shown = machine.memory().shown_by_id(id);
+            let shown = shown.map(|(key, shown)| (shown.v, !machine.memory().class(key.0).is_local()));
             shown.or_else(|| machine.memory().by_id(id).map(|(_, document)| (document.at.v, false)))
         });
         let Some((v, pending)) = found.map_err(thrown)? else { return Ok(JsValue::UNDEFINED) };

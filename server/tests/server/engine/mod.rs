@@ -4,6 +4,7 @@ mod answers;
 mod edges;
 mod groups;
 mod histories;
+mod local;
 mod pages;
 mod reference;
 mod stored;

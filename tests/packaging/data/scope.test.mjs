@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { defineSchema } from "escale";
 import { testing } from "escale/testing";
 
-import { randomFrom } from "../e2e/support/in-page/random.js";
+import { randomFrom } from "../../e2e/support/in-page/random.js";
 
 const schema = defineSchema({
   Account: { key: ["id"], clock: "sequence", properties: { avatars: "string[]" } },

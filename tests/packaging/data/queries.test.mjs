@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import "fake-indexeddb/auto";
 
-import { makePageServer } from "../e2e/support/in-page/page-server.js";
+import { makePageServer } from "../../e2e/support/in-page/page-server.js";
 
 /** Collects the calls of a callback; `next` waits for the call of that number. */
 function heard() {

@@ -1,0 +1,189 @@
+//! Local documents (R29): only this device has them. Each is the journal record of a put that is never sent. The next
+//! write of the document takes the record over.
+
+use super::table::{Table, make, unpin, write_one};
+use crate::error::{Code, Result, fail};
+use crate::journal::{Change, Issued, OpId, OpState, PendingOp, State, changes_of, make_id, part_of};
+use crate::limits::LOCAL_REPLACED_MAX;
+use crate::memory::DocKey;
+use crate::model::schema::Schema;
+use crate::model::{SortedMap, Value};
+use crate::sync::context::Ctx;
+use crate::sync::message::Write;
+
+/// The changes to local documents in an operation, each with its place in a batch.
+pub fn local_changes(schema: &Schema, name: &str, args: &Value) -> Result<Vec<(usize, Change)>> {
+    let of = |(place, (name, args)): (usize, (&str, &Value))| {
+        let changes = changes_of(schema, name, args).map(Option::unwrap_or_default);
+        let is_local = |change: &Change| schema.classes()[usize::from(change.key.0)].is_local();
+        let local = changes.map(|changes| changes.into_iter().find(is_local));
+        local.transpose().map(|change| change.map(|change| (place, change)))
+    };
+    match ops_of(name, args) {
+        Some(ops) => ops.iter().map(part_of).enumerate().filter_map(|(at, part)| of((at, part?))).collect(),
+        None => of((0, (name, args))).into_iter().collect(),
+    }
+}
+
+/// An operation that the server refused concerns no local document: its local part was over at once.
+pub(super) fn refuse_local(schema: &Schema, name: &str, args: &Value) -> Result<()> {
+    if local_changes(schema, name, args)?.is_empty() {
+        return Ok(());
+    }
+    fail(Code::BadValue, "an operation in the place of a refused one changes no local document")
+}
+
+/// The operations of a batch.
+fn ops_of<'a>(name: &str, args: &'a Value) -> Option<&'a [Value]> {
+    if name == "batch" { args.as_map()?.get("ops")?.as_array() } else { None }
+}
+
+/// Issues an operation in parts, which the next batch writes together: one for the server, if there is one, and
+/// one for each local document. The id stays with the server's part, or else with the first one.
+pub(super) fn write_parts(
+    ctx: &mut Ctx,
+    table: &mut Table,
+    mut write: Write,
+    local: &[(usize, Change)],
+) -> Result<()> {
+    let id = write.id.clone();
+    table.issued += 1;
+    let (name, args) = (write.name.clone(), write.args.clone());
+    let issued = Issued { nth: table.issued, name, args, insists: None };
+    let has_rest = take_out(&mut write, local);
+    let mut parts: Vec<(&DocKey, OpId)> = Vec::new();
+    for (_, Change { key, .. }) in local {
+        if !parts.iter().any(|(other, _)| *other == key) {
+            let is_first = parts.is_empty() && !has_rest;
+            let new = if is_first { id.clone() } else { make_id(ctx.clock.wall_ms, &mut *ctx.random)? };
+            parts.push((key, new));
+        }
+    }
+    // Nothing fails from here on.
+    if has_rest {
+        write.touches.retain(|key| !ctx.memory.class(key.0).is_local());
+        write_one(ctx, table, write)?;
+    }
+    let is_alone = parts.len() == 1 && !has_rest;
+    for (key, new) in parts {
+        let changes = local.iter().map(|(_, change)| change).filter(|change| change.key == *key);
+        let (name, args) = settled(ctx, table, key, changes);
+        let with = (new != id, (!is_alone).then_some(&id));
+        let write = Write { id: new, name, args, touches: Vec::new(), after: Vec::new() };
+        put_local(ctx, table, write, key, with)?;
+    }
+    if let Some(op) = table.get_mut(&id) {
+        op.with = Some(id.clone()).filter(|_| !is_alone).or(op.with.take());
+        op.issued = Some(Box::new(issued));
+    }
+    Ok(())
+}
+
+/// The put or the deletion that has the effect of these changes to a local document.
+fn settled<'c>(
+    ctx: &Ctx,
+    table: &Table,
+    key: &DocKey,
+    changes: impl Iterator<Item = &'c Change>,
+) -> (String, Value) {
+    let (mut last, mut state) = (State::new(), local_state(table, key));
+    for change in changes {
+        last = state.clone().unwrap_or(last);
+        state = change.kind.apply(state);
+    }
+    let class = ctx.memory.class(key.0);
+    let (name, what) = if let Some(state) = state {
+        ("doc.put", ("data", Value::Map(state)))
+    } else {
+        let parts = class.key().iter().filter_map(|name| last.get(name.as_str()).cloned());
+        ("doc.delete", ("key", Value::Array(parts.collect())))
+    };
+    (name.to_owned(), Value::from([("class", Value::from(class.name().as_str())), what]))
+}
+
+/// A local document as this session's operations leave it.
+fn local_state(table: &Table, key: &DocKey) -> Option<State> {
+    let op = table.on(key).rfind(|op| op.is_local())?;
+    op.steps_on(key, None).fold(None, |state, step| step.apply(state))
+}
+
+/// Issues an operation on a local document. It takes the place of the one before it, and its record.
+fn put_local(
+    ctx: &mut Ctx,
+    table: &mut Table,
+    write: Write,
+    key: &DocKey,
+    (is_part, with): (bool, Option<&OpId>),
+) -> Result<()> {
+    let old = table.on(key).rfind(|op| op.is_local()).map(|op| op.state.order);
+    let order = old.unwrap_or_else(|| table.next_order());
+    let mut op = make(ctx, write, order)?;
+    (op.is_part, op.with) = (is_part, with.cloned());
+    if let Some(mut old) = table.replace(order) {
+        unpin(ctx, &old);
+        op.record = old.record;
+        op.with = op.with.or(old.with.clone());
+        // A write that comes a second time, from the inbox or its copy, must not undo a later one.
+        op.state.replaces.clone_from(&old.state.replaces);
+        op.state.replaces.push(old.state.id.clone());
+        let surplus = op.state.replaces.len().saturating_sub(LOCAL_REPLACED_MAX);
+        op.state.replaces.drain(..surplus);
+        op.unsaved = std::mem::take(&mut old.unsaved);
+        if !old.saved && !old.is_part {
+            op.unsaved.push(old);
+        }
+    }
+    table.insert(op);
+    Ok(())
+}
+
+/// Another session leads, before these operations are saved: they are again as they were issued, each with its id and in
+/// their order. That session makes the parts.
+pub fn undo_parts(ctx: &mut Ctx, table: &mut Table) -> Result<()> {
+    let is_open = |op: &PendingOp| !op.saved && (op.is_part || op.issued.is_some());
+    let orders: Vec<u64> = table.ops.iter().filter(|(_, op)| is_open(op)).map(|(order, _)| *order).collect();
+    let mut again: SortedMap<u64, PendingOp> = SortedMap::new();
+    for order in orders {
+        let Some(mut op) = table.remove(order) else { continue };
+        unpin(ctx, &op);
+        for op in std::mem::take(&mut op.unsaved).into_iter().chain([op]) {
+            if let Some(nth) = op.issued.as_ref().map(|issued| issued.nth) {
+                again.insert(nth, op);
+            }
+        }
+    }
+    for (_, op) in again {
+        let Some(Issued { name, args, insists, .. }) = op.issued.map(|issued| *issued) else { continue };
+        let OpState { id, at, after, base, bases, .. } = op.state;
+        let write = Write { id, name, args, touches: op.keys, after };
+        let order = table.next_order();
+        let mut op = make(ctx, write, order)?;
+        (op.state.at, op.state.base, op.state.bases) = (at, base, bases);
+        match insists {
+            Some(insists) => op.state.insists = insists,
+            None => op.insist(|_| true),
+        }
+        table.insert(op);
+    }
+    Ok(())
+}
+
+/// Takes the local parts out of an operation. Returns whether anything remains.
+fn take_out(write: &mut Write, local: &[(usize, Change)]) -> bool {
+    let Some(Value::Array(ops)) = write.args.as_map_mut().and_then(|args| args.get_mut("ops")) else {
+        return false;
+    };
+    if write.name != "batch" {
+        return false;
+    }
+    let mut at = 0..;
+    ops.retain(|_| at.next().is_some_and(|at| !local.iter().any(|(place, _)| *place == at)));
+    !ops.is_empty()
+}
+
+/// The positions of a batch's changes, once its local parts are taken out.
+pub fn places_left(places: &[u32], local: &[(usize, Change)]) -> Vec<u32> {
+    let is_local = |place: u32| local.iter().any(|(at, _)| *at == place as usize);
+    let before = |place: u32| local.iter().filter(|(at, _)| *at < place as usize).count() as u32;
+    places.iter().filter(|place| !is_local(**place)).map(|place| place - before(*place)).collect()
+}

@@ -1,0 +1,97 @@
+// Local documents (R29) through the finished package: the core in wasm, a device, tabs and a server.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { defineOperations, defineSchema } from "escale";
+import { testing } from "escale/testing";
+
+const schema = defineSchema({
+  Note: { key: ["id"] },
+  Draft: {
+    key: ["id"],
+    local: true,
+    collections: { box: { key: ["box"], mutable: true } },
+    indexes: { n: "int" },
+    properties: { text: "string" },
+  },
+});
+
+async function worldOf(t, options = {}) {
+  const world = await testing({ schema, ...options });
+  t.after(() => world.close());
+  return world;
+}
+
+const A = { id: "a", box: "in", n: 1, text: "x" };
+const B = { id: "b", box: "out", n: 2, text: "y" };
+
+for (const mode of ["synced", "avion"]) {
+  test(`a draft survives openings in ${mode}, and live, query and get find it with no network`, async (t) => {
+    const world = await worldOf(t);
+    await (await world.open()).close();
+    const first = await world.open({ mode });
+    world.offline();
+    const operation = first.put("Draft", A);
+    assert.equal(await operation.saved, "device");
+    assert.deepEqual(await operation.accepted, { v: 0 });
+    await first.put("Draft", B).saved;
+    await first.patch("Draft", ["b"], { n: 3 }).accepted;
+    await first.close();
+    const again = await world.open({ mode });
+    const states = [];
+    const stop = again.live("Draft", { box: "in" }, (docs, state) => states.push([docs, state.ready, state.whole]));
+    const all = again.collection("Draft", {});
+    await all.ready;
+    assert.deepEqual(all.docs, [A, { ...B, n: 3 }]);
+    assert.deepEqual(states.at(-1), [[A], true, true]);
+    assert.deepEqual(await again.get("Draft", ["b"]), { ...B, n: 3 });
+    assert.deepEqual(await again.query("Draft").orderBy("n", "desc").docs(), [{ ...B, n: 3 }, A]);
+    assert.equal(again.meta(all.docs[0]).pending, false);
+    assert.deepEqual([again.pending(), again.status.value.pending], [[], 0]);
+    await again.delete("Draft", ["a"]).accepted;
+    assert.deepEqual(states.at(-1), [[], true, true]);
+    stop();
+    await again.close();
+  });
+}
+
+test("a batch turns a draft into a document, and the server has nothing of the draft", async (t) => {
+  const world = await worldOf(t);
+  const session = await world.open();
+  const [drafts, notes] = [session.collection("Draft", {}), session.collection("Note", {})];
+  await session.put("Draft", A).accepted;
+  const operation = session.batch((tx) => {
+    tx.delete("Draft", ["a"]);
+    tx.put("Note", { id: "a" });
+    tx.put("Draft", B);
+  });
+  assert.equal(await operation.saved, "device");
+  assert.deepEqual(drafts.docs, [B]);
+  assert.ok((await operation.accepted).v > 0);
+  await world.settled();
+  assert.deepEqual([world.docs("Note"), notes.docs], [[{ id: "a" }], [{ id: "a" }]]);
+  assert.deepEqual(world.docs("Draft"), []);
+  assert.throws(() => world.put("Draft", A), { code: "unknown_class" });
+});
+
+test("writes that a local document cannot have are named", async (t) => {
+  const operations = defineOperations(schema, { publish: { optimistic: (tx) => tx.delete("Draft", ["a"]) } });
+  const world = await worldOf(t, { operations });
+  const session = await world.open();
+  world.offline();
+  assert.throws(() => session.patch("Draft", ["a"], { n: 2 }), { code: "not_found" });
+  assert.throws(() => session.put("Draft", A, { ifVersion: 0 }), { code: "bad_option" });
+  await session.put("Draft", A).saved;
+  session.run("publish", {});
+  assert.deepEqual(await session.get("Draft", ["a"]), A);
+  assert.equal(session.status.value.error?.code, "bad_value");
+});
+
+test("in incognito a draft lives as long as the session", async (t) => {
+  const world = await worldOf(t);
+  const session = await world.open({ mode: "incognito" });
+  const drafts = session.collection("Draft", {});
+  assert.equal(await session.put("Draft", A).saved, "memory");
+  assert.deepEqual(await session.get("Draft", ["a"]), A);
+  assert.deepEqual(drafts.docs, [A]);
+});
