@@ -84,7 +84,8 @@ pub const LOCAL_DOCUMENTS_MAX: usize = 2_000;
 /// See [`LOCAL_DOCUMENTS_MAX`].
 pub const LOCAL_BYTES_MAX: usize = 16 << 20;
 
-/// The last writes of a local document that its record names: one that comes a second time is none of them.
+/// The last writes of a local document that its record names, and those of its own batch: one that comes a second time is
+/// among them, and is not carried out again.
 pub const LOCAL_REPLACED_MAX: usize = 16;
 
 /// How often a session uploads the files of an operation again because the server lacks them.

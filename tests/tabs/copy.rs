@@ -11,7 +11,7 @@ use escale::{Code, Error, journal::Policy};
 
 use super::ends::Play;
 use super::regressions::{NOW, lead, look, open, settle};
-use super::tab::{Fault, Tab, Task, store_name};
+use super::tab::{Fault, LOCAL, Tab, Task, store_name};
 use escale_testkit::client::Call;
 use escale_testkit::schema::name;
 
@@ -75,6 +75,36 @@ fn reopen(device: &MemoryDevice) -> Tab {
     settle(&mut tab);
     lead(&mut tab);
     tab
+}
+
+/// The leader ends after its batch, and before it has taken the requests out of the copy. The next one meets them all a
+/// second time: none of them may undo a later write of the same document, however many they are (R29).
+#[test]
+fn r29_writes_of_a_local_document_that_come_twice_undo_no_later_one() {
+    for count in [1, 2, 16, 17, 40] {
+        let device = MemoryDevice::shared();
+        let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+        lead(&mut leader);
+        look(&mut follower);
+        for number in 1..=count {
+            let id = format!("0190b3c4-0000-7000-8000-0000000000{number:02x}");
+            let data = Value::from([("id", Value::from("draft")), ("a", Value::from(number))]);
+            let args = Value::from([("class", LOCAL.into()), ("data", data)]);
+            let (name, touches, after) = ("doc.put".to_owned(), Vec::new(), Vec::new());
+            follower.feed(Event::Write(Write { id: id.clone(), name, args, touches, after }), NOW);
+            settle(&mut follower);
+            assert!(follower.saved.contains(&id), "handed in");
+        }
+        leader.store.hold_beside();
+        look(&mut leader);
+        drop((leader, follower));
+        let tab = reopen(&device);
+        let key = tab.machine.key_of(LOCAL, &["draft"]).expect("a key");
+        let found = tab.machine.find(&name(LOCAL), &key.1).expect("the draft");
+        let (_, shown) = tab.machine.memory().shown_by_id(found).expect("an overlay");
+        let data = shown.data.as_ref().expect("a living document").to_map().expect("a map");
+        assert_eq!(data["a"], Value::from(count), "the last of {count}");
+    }
 }
 
 fn pending(tab: &Tab) -> BTreeSet<String> {

@@ -123,11 +123,12 @@ fn put_local(
         unpin(ctx, &old);
         op.record = old.record;
         op.with = op.with.or(old.with.clone());
-        // A write that comes a second time, from the inbox or its copy, must not undo a later one.
+        // A write that comes a second time, from the inbox or its copy, must not undo a later one. Those that are not saved
+        // yet are in both.
         op.state.replaces.clone_from(&old.state.replaces);
-        op.state.replaces.push(old.state.id.clone());
         let surplus = op.state.replaces.len().saturating_sub(LOCAL_REPLACED_MAX);
-        op.state.replaces.drain(..surplus);
+        op.state.replaces.drain(..if old.saved { surplus } else { 0 });
+        op.state.replaces.push(old.state.id.clone());
         op.unsaved = std::mem::take(&mut old.unsaved);
         if !old.saved && !old.is_part {
             op.unsaved.push(old);
