@@ -8,20 +8,17 @@ import { passSocket } from "./proxy.mjs";
 export async function startCountingProxy(t, server) {
   const proxy = {
     url: "",
-    /** Bytes of objects that arrived here, those of broken requests too. */
+    /** Bytes of objects on their way to a server that listens, those of broken requests too. */
     up: 0,
     /** Waits until so many bytes have arrived in all. */
     reached: (bytes) => new Promise((resolve) => waits.add({ bytes, resolve })),
   };
   const waits = new Set();
+  const count = ({ length }) => {
+    proxy.up += length;
+    for (const wait of waits) if (proxy.up >= wait.bytes && waits.delete(wait)) wait.resolve();
+  };
   const http = createServer((request, response) => {
-    const isObject = request.method === "PUT";
-    if (isObject) {
-      request.on("data", ({ length }) => {
-        proxy.up += length;
-        for (const wait of waits) if (proxy.up >= wait.bytes && waits.delete(wait)) wait.resolve();
-      });
-    }
     const beyond = send({ port: server.port, host: "127.0.0.1", path: request.url, method: request.method, headers: request.headers });
     beyond.on("response", (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
@@ -30,7 +27,12 @@ export async function startCountingProxy(t, server) {
     beyond.on("error", () => response.destroy());
     request.on("error", () => beyond.destroy());
     response.on("error", () => beyond.destroy());
-    request.pipe(beyond);
+    // A server that is down takes no bytes. Otherwise the retries of a session would count as sent.
+    const pass = () => {
+      if (request.method === "PUT") request.on("data", count);
+      request.pipe(beyond);
+    };
+    beyond.on("socket", (socket) => (socket.connecting ? socket.once("connect", pass) : pass()));
   });
   http.on("upgrade", passSocket(server));
   http.listen(0, "127.0.0.1");
