@@ -184,8 +184,8 @@ export const ROWS = [
     command: 'make test PARTS="rust"',
   },
   {
-    promise: "The device holds nothing readable, and nothing at all after an incognito session (R13, R15)",
-    tests: ["tests/rules/secrecy.rs", "tests/e2e/device/plaintext.test.mjs"],
+    promise: "The device holds nothing readable, files and HTTP cache included, and nothing at all after an incognito session (R13, R15, R27)",
+    tests: ["tests/rules/secrecy.rs", "tests/e2e/device/plaintext.test.mjs", "tests/e2e/device/plaintext-files.test.mjs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
