@@ -11,7 +11,7 @@ export const MAIN = { name: "index", bytes: 27_000 };
 export const ENTRIES = [
   { name: "inline", bytes: 200, acts: true },
   { name: "rehearsal", bytes: 1_700 },
-  { name: "accounts", bytes: 6_950 },
+  { name: "accounts", bytes: 6_144 },
   { name: "passkeys", bytes: 1_100 },
   { name: "files", bytes: 10_900 },
   { name: "devtools", bytes: 14_000 },
@@ -37,7 +37,7 @@ export const WASM = { file: "escale_bg.wasm", bytes: 429_000 };
 export const INNER = [
   { name: "bundled", bytes: 200, acts: true },
   { name: "edge", bytes: 200, acts: true },
-  { name: "carried", bytes: 424_100 },
+  { name: "carried", bytes: 431_600 },
 ];
 
 /** The oldest TypeScript that infers the types of documents. An older one would infer wrong ones in silence. */

@@ -48,4 +48,4 @@ export const accounts = /* @__PURE__ */ Object.freeze({
 export type { AccountPlace } from "./accounts/manage.js";
 export type { AccountDevice, WrapInfo } from "./accounts/wire.js";
 /** @internal */
-export { placeOfPasskey } from "./accounts/manage.js";
+export { addPasskey } from "./accounts/manage.js";

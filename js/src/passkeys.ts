@@ -1,6 +1,6 @@
 /** The entry `escale/passkeys`: a passkey opens an account, next to its passphrase. */
 
-import { placeOfPasskey } from "./accounts.js";
+import { addPasskey } from "./accounts.js";
 import { makePasskey, usePasskey } from "./accounts/webauthn.js";
 
 /**
@@ -25,9 +25,6 @@ export const passkeys = /* @__PURE__ */ Object.freeze({
    * `not_supported` if the browser gives no secret for passkeys, `wrong_passphrase` if the user refuses.
    */
   async add(session: object, passphrase: string, label: string): Promise<void> {
-    const { salt, login, check, keep } = await placeOfPasskey(session);
-    // Before anything is made: a new passkey may take the place of the one that works.
-    const others = await check(passphrase);
-    await keep(await makePasskey({ salt, login, label, others }), passphrase);
+    await addPasskey(session, passphrase, (salt, login, others) => makePasskey({ salt, login, label, others }));
   },
 });

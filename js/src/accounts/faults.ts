@@ -19,5 +19,6 @@ const FAULTS = {
 /** An error of this table. */
 export const fault = (code: keyof typeof FAULTS, message: string, cause?: unknown): EscaleError => faultOf(FAULTS, code, message, cause);
 
-/** The error for a fault of the server, which has a code. */
-export const faultOfServer = (status: number, given: Refusal): EscaleError => refused(FAULTS, status, given.code, given);
+/** The error for the fault that a server or an adapter has given. Undefined if it is none: a fault has a code. */
+export const refusalOf = (given: (Refusal & { status?: number }) | undefined, status = given?.status ?? 0): EscaleError | undefined =>
+  typeof given?.code === "string" ? refused(FAULTS, status, given.code, given) : undefined;

@@ -3,121 +3,115 @@
  */
 
 import type { Identity } from "../session/entry.js";
-import { join, random, sha256, toBytes, toText, utf8, type Bytes } from "../base/binary.js";
+import { random, sha256, toBytes, toText, utf8, type Bytes } from "../base/binary.js";
 import { fault } from "./faults.js";
 
-export { join, random, sha256, toBytes, toText, utf8, type Bytes };
+export { random, sha256, toBytes, toText, utf8, type Bytes };
 
-/** Rounds of PBKDF2: the bounds of `src/limits.rs`. A new wrap has the least. */
-export const ROUNDS = { least: 600_000, most: 10_000_000 } as const;
+/** Joins bytes, some hundreds of them. Numbers are taken modulo 256. */
+export const join = (...parts: readonly Iterable<number>[]): Bytes => Uint8Array.from(parts.flatMap((part) => [...part]));
 
-const subtle = (): SubtleCrypto => crypto.subtle;
+/** The owner of an account: the org and the login. */
+export interface Owner {
+  readonly org: string;
+  readonly login: string;
+}
+
+/** The use of a key. WebCrypto has a method of the same name. */
+type Use = "decrypt" | "deriveBits" | "encrypt" | "sign";
+
+type Method = (algorithm: { name: string }, key: CryptoKey, of: Bytes | number) => Promise<ArrayBuffer>;
+
+/** Imports a key, and uses it once, with one algorithm: on bytes, or for a number of bits. */
+const use = async (key: Bytes, to: Use, algorithm: { name: string; [parameter: string]: unknown }, of: Bytes | number): Promise<Bytes> => {
+  const { subtle } = crypto;
+  const imported = await subtle.importKey("raw", key, algorithm, false, [to]);
+  return new Uint8Array(await (subtle as unknown as Record<Use, Method>)[to](algorithm, imported, of));
+};
 
 /** HMAC-SHA-256. */
-export async function hmac(key: Bytes, bytes: Bytes): Promise<Bytes> {
-  const imported = await subtle().importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  return new Uint8Array(await subtle().sign("HMAC", imported, bytes));
-}
+export const hmac = (key: Bytes, bytes: Bytes): Promise<Bytes> => use(key, "sign", { name: "HMAC", hash: "SHA-256" }, bytes);
 
 /** A key derived from another for one purpose, as the core derives keys. */
-export const derive = (key: Bytes, purpose: string, context: Uint8Array = new Uint8Array()): Promise<Bytes> =>
-  hmac(key, join(utf8(`escale/1/${purpose}`), new Uint8Array(1), context));
+export const derive = (key: Bytes, purpose: string, context: Iterable<number> = []): Promise<Bytes> =>
+  hmac(key, join(utf8(`escale/1/${purpose}\0`), context));
 
 /** A text after its length in two bytes. */
-export function lengthAnd(text: string): Bytes {
+export const lengthAnd = (text: string): Bytes => {
   const bytes = utf8(text);
-  return join(new Uint8Array([bytes.length >> 8, bytes.length & 0xff]), bytes);
-}
+  return join([bytes.length >> 8, bytes.length], bytes);
+};
 
-/** A number in four bytes. */
-export function fourBytes(number: number): Bytes {
-  const bytes = new Uint8Array(4);
-  new DataView(bytes.buffer).setUint32(0, number);
-  return bytes;
-}
+/** A number in four bytes, for `join`. */
+export const fourBytes = (number: number): number[] => [number >> 24, number >> 16, number >> 8, number];
 
 /** The salt of a login. */
-export const saltOf = (org: string, login: string): Promise<Bytes> => sha256(utf8(`escale/1/${org}/${login}`));
+export const saltOf = ({ org, login }: Owner): Promise<Bytes> => sha256(utf8(`escale/1/${org}/${login}`));
 
 /** X of a passphrase. */
-export async function fromPassphrase(passphrase: string, salt: Bytes, rounds: number): Promise<Bytes> {
+export const fromPassphrase = (passphrase: string, salt: Bytes, rounds: number): Promise<Bytes> => {
   const secret = utf8(passphrase.normalize("NFC"));
-  const key = await subtle().importKey("raw", secret, "PBKDF2", false, ["deriveBits"]);
-  secret.fill(0);
-  const bits = await subtle().deriveBits({ name: "PBKDF2", hash: "SHA-256", salt, iterations: rounds }, key, 256);
-  return new Uint8Array(bits);
-}
+  return use(secret, "deriveBits", { name: "PBKDF2", hash: "SHA-256", salt, iterations: rounds }, 256).finally(() => secret.fill(0));
+};
+
+const aes = (to: Use, key: Bytes, iv: Bytes, bytes: Bytes, aad: Bytes): Promise<Bytes> =>
+  use(key, to, { name: "AES-GCM", iv, additionalData: aad }, bytes);
 
 /** Encrypts: nonce, ciphertext, tag. */
-export async function seal(key: Bytes, plain: Bytes, aad: Bytes): Promise<Bytes> {
+export const seal = async (key: Bytes, plain: Bytes, aad: Bytes): Promise<Bytes> => {
   const iv = random(12);
-  const imported = await subtle().importKey("raw", key, "AES-GCM", false, ["encrypt"]);
-  const sealed = await subtle().encrypt({ name: "AES-GCM", iv, additionalData: aad }, imported, plain);
-  return join(iv, new Uint8Array(sealed));
-}
+  return join(iv, await aes("encrypt", key, iv, plain, aad));
+};
 
 /** Decrypts. Undefined if the key, the place or a byte is another. */
-export async function unseal(key: Bytes, sealed: Bytes, aad: Bytes): Promise<Bytes | undefined> {
-  const imported = await subtle().importKey("raw", key, "AES-GCM", false, ["decrypt"]);
-  const iv = sealed.slice(0, 12);
-  try {
-    const plain = await subtle().decrypt({ name: "AES-GCM", iv, additionalData: aad }, imported, sealed.slice(12));
-    return new Uint8Array(plain);
-  } catch {
-    return undefined;
-  }
-}
+export const unseal = (key: Bytes, sealed: Bytes, aad: Bytes): Promise<Bytes | undefined> =>
+  aes("decrypt", key, sealed.slice(0, 12), sealed.slice(12), aad).catch(() => undefined);
 
 /** The bytes before a private key of X25519 in PKCS #8 (RFC 8410). */
 const PKCS8 = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x6e, 4, 0x22, 4, 0x20];
 
 /** The public key of a private key of X25519 (RFC 7748). */
-export async function publicKey(secret: Uint8Array): Promise<Bytes> {
+export const publicKey = async (secret: Uint8Array): Promise<Bytes> => {
   try {
-    const der = join(new Uint8Array(PKCS8), secret);
-    const key = await subtle().importKey("pkcs8", der, { name: "X25519" }, true, ["deriveBits"]);
-    const { x = "" } = await subtle().exportKey("jwk", key);
+    const { subtle } = crypto;
+    const key = await subtle.importKey("pkcs8", join(PKCS8, secret), { name: "X25519" }, true, ["deriveBits"]);
+    const { x = "" } = await subtle.exportKey("jwk", key);
     return toBytes(x);
   } catch (cause) {
     throw fault("not_supported", "this browser has no X25519: accounts need Chrome 133, Firefox 130 or Safari 17", cause);
   }
-}
+};
 
 /** The identity that follows from K. */
-export async function identityOf(key: Bytes, org: string): Promise<Identity> {
+export const identityOf = async (key: Bytes, org: string): Promise<Identity> => {
   const made = await publicKey(await derive(key, "identity"));
-  const zero = new Uint8Array(1);
-  const id = (await sha256(join(utf8("escale/1/account"), zero, utf8(org), zero, made))).slice(0, 16);
-  const groups = Array.from({ length: 8 }, (_, n) => String(((id[2 * n] ?? 0) << 8) | (id[2 * n + 1] ?? 0)).padStart(5, "0"));
+  const id = (await sha256(join(utf8(`escale/1/account\0${org}\0`), made))).slice(0, 16);
+  const numbers = new DataView(id.buffer);
+  const groups = Array.from({ length: 8 }, (_, n) => String(numbers.getUint16(2 * n)).padStart(5, "0"));
   return Object.freeze({ account: toText(id), publicKey: made, fingerprint: groups.join(" ") });
-}
+};
 
 /** Canonical msgpack: keys in byte order, shortest encodings. Of the values, only those of requests. */
-export function pack(value: unknown): Bytes {
-  if (value === true) return new Uint8Array([0xc3]);
-  if (typeof value === "number") return packNumber(value);
+export const pack = (value: unknown): Bytes => {
+  if (value === true) return join([0xc3]);
+  if (typeof value === "number") return join(head(value, 0, 128, 0xcc));
   if (typeof value === "string") {
     const bytes = utf8(value);
-    return join(head(bytes.length, [0xa0, 32], [0xd9, 0xda]), bytes);
+    return join(head(bytes.length, 0xa0, 32, 0xd9), bytes);
   }
-  if (value instanceof Uint8Array) return join(head(value.length, [0, 0], [0xc4, 0xc5]), value);
-  if (Array.isArray(value)) return join(head(value.length, [0x90, 16], [0, 0xdc]), ...value.map(pack));
-  const entries = Object.entries(value as object).filter(([, field]) => field !== undefined);
+  if (value instanceof Uint8Array) return join(head(value.length, 0, 0, 0xc4), value);
+  // A list or a map never has its length in one byte: the code before that of two bytes is another's.
+  if (Array.isArray(value)) return join(head(value.length, 0x90, 16, 0xdb, 0), ...value.map(pack));
+  const map = value as Record<string, unknown>;
   // All names of fields are ASCII.
-  entries.sort(([a], [b]) => (a < b ? -1 : 1));
-  return join(head(entries.length, [0x80, 16], [0, 0xde]), ...entries.flat().map(pack));
-}
+  const names = Object.keys(map).filter((name) => map[name] !== undefined).sort();
+  return join(head(names.length, 0x80, 16, 0xdd, 0), ...names.flatMap((name) => [pack(name), pack(map[name])]));
+};
 
-function packNumber(value: number): Bytes {
-  if (value < 128) return new Uint8Array([value]);
-  if (value < 256) return new Uint8Array([0xcc, value]);
-  if (value < 65_536) return new Uint8Array([0xcd, value >> 8, value & 0xff]);
-  return join(new Uint8Array([0xce]), fourBytes(value));
-}
-
-/** The head of a text, list or map: in one byte below `short[1]`, else with a length of one or two bytes. */
-function head(length: number, short: [number, number], long: [number, number]): Bytes {
-  if (length < short[1]) return new Uint8Array([short[0] | length]);
-  if (long[0] && length < 256) return new Uint8Array([long[0], length]);
-  return new Uint8Array([long[1], length >> 8, length & 0xff]);
-}
+/** A number, or the length of a value: in one byte below `short`, else after the code for one, two or four bytes. */
+const head = (number: number, kind: number, short: number, code: number, ofByte = 256): number[] => {
+  if (number < short) return [kind | number];
+  if (number < ofByte) return [code, number];
+  if (number < 65_536) return [code + 1, number >> 8, number];
+  return [code + 2, ...fourBytes(number)];
+};

@@ -2,12 +2,12 @@
 
 import type { Adapter } from "../wasm/core.js";
 import { codeOf as bytesOf, codeText } from "./code.js";
-import { entries, passphraseSource, sourceOf, type Entry } from "./entry.js";
+import { entries, type Entry } from "./entry.js";
 import { fault } from "./faults.js";
 import { identityOf, random, saltOf, toBytes, type Bytes } from "./formulas.js";
 import { recordOf } from "./record.js";
 import { codeSecret, passkeySecret, passphraseSecret, wrap, type Wrap } from "./secret.js";
-import { ask, changeWraps, codeOf, proven, signIn, type AccountDevice, type Server, type WrapInfo } from "./wire.js";
+import { ask, codeOf, proven, signIn, type AccountDevice, type Server, type WrapInfo } from "./wire.js";
 
 /** Where an account is, or is to be. */
 export interface AccountPlace {
@@ -19,14 +19,18 @@ export interface AccountPlace {
   account: string;
 }
 
+/** Makes a passkey for a salt and a login. `others` are those that the account has. */
+type MakePasskey = (salt: Bytes, login: string, others: readonly Bytes[]) => Promise<{ id: Bytes; output: Bytes }>;
+
 /** How often a sign-up is sent whose answer was lost. The server gives a repeat the same answer. */
 const SIGN_UPS_MAX = 3;
 
-const placeOf = ({ server, org, account, passphrase }: AccountPlace & { passphrase: string }): Server => {
-  for (const [name, text] of Object.entries({ org, account, passphrase })) {
+const placeOf = (options: AccountPlace & { passphrase: string }): Server => {
+  for (const name of ["org", "account", "passphrase"] as const) {
+    const text: unknown = options[name];
     if (typeof text !== "string" || text === "") throw fault("bad_option", `${name}: must be a string, not empty`);
   }
-  return { server, org, login: account };
+  return { ...options, login: options.account };
 };
 
 const entryOf = (session: object): Entry => {
@@ -35,135 +39,108 @@ const entryOf = (session: object): Entry => {
   return entry;
 };
 
-async function newCode(at: Server, key: Bytes): Promise<{ code: string; put: Wrap }> {
-  const code = random(20);
-  return { code: codeText(code), put: await wrap(await codeSecret(at, code), at, key) };
-}
-
 /**
  * Makes an account. Its key is made here, and the server never learns it. Open a session with the same passphrase
  * afterwards. With `from`, a session of the account, the server gets the same account again that it has lost. Errors: `login_taken`, `invitation_needed`, `invitation_unknown`, `too_many`, `offline`.
  */
-export async function signUp(
+export const signUp = async (
   options: AccountPlace & { passphrase: string; invitation?: string; recoveryCode?: boolean; from?: object },
-): Promise<{ account: string; code?: string }> {
+): Promise<{ account: string; code?: string }> => {
   const at = placeOf(options);
-  const key = options.from ? entryOf(options.from).accountKey.slice() : random(32);
+  const { passphrase, invitation: invite, recoveryCode, from } = options;
+  const bytes = random(20);
+  const made = recoveryCode ? { code: codeText(bytes) } : undefined;
+  /** The key under the code, if there is to be one. */
+  const codes = async (key: Bytes): Promise<Wrap[]> => (made ? [await wrap(await codeSecret(at, bytes), at, key)] : []);
+  const key = from ? entryOf(from).accountKey.slice() : random(32);
   const { account, publicKey } = await identityOf(key, at.org);
-  const wraps = [await wrap(await passphraseSecret(at, options.passphrase), at, key)];
-  const made = options.recoveryCode ? await newCode(at, key) : undefined;
-  if (made) wraps.push(made.put);
-  const { invitation: invite } = options;
+  const wraps = [await wrap(await passphraseSecret(at, passphrase), at, key), ...(await codes(key))];
   for (let tries = 1; ; tries++) {
     try {
       const answer = await ask(at, { do: "sign-up", login: at.login, pub: publicKey, wraps, ...(invite && { invite }) });
       if (answer["account"] !== account) throw fault("bad_reply", "sign-up: another account's id");
-      return { account, ...(made && { code: made.code }) };
+      return { account, ...made };
     } catch (error) {
       const code = codeOf(error);
-      if (code === "login_taken") return signedUpBefore(at, options, error);
+      if (code === "login_taken") {
+        // An earlier sign-up may have happened, with its answer lost: then the passphrase opens the account.
+        const signed = await signIn(at, passphrase).catch((later: unknown) => {
+          throw codeOf(later) === "wrong_passphrase" ? error : later;
+        });
+        if (made) await proven(at, passphrase, "wraps", { put: await codes(signed.key) }, signed.token);
+        await ask(at, { do: "sign-out" }, signed.token);
+        return { account: signed.identity.account, ...made };
+      }
       if (code !== "offline" || tries === SIGN_UPS_MAX) throw error;
     }
   }
-}
-
-/** An earlier sign-up may have happened, with its answer lost: then the passphrase opens the account. */
-async function signedUpBefore(
-  at: Server,
-  { passphrase, recoveryCode }: { passphrase: string; recoveryCode?: boolean },
-  taken: unknown,
-): Promise<{ account: string; code?: string }> {
-  const source = passphraseSource(at, passphrase);
-  const signed = await signIn(at, source, {}).catch((error: unknown) => {
-    throw codeOf(error) === "wrong_passphrase" ? taken : error;
-  });
-  const made = recoveryCode ? await newCode(at, signed.key) : undefined;
-  if (made) await changeWraps(at, source, { put: [made.put] }, signed.token);
-  await ask(at, { do: "sign-out" }, signed.token);
-  return { account: signed.identity.account, ...(made && { code: made.code }) };
-}
+};
 
 /** Sets a new passphrase by the recovery code. All devices then ask for it. Errors: `wrong_passphrase`, `offline`. */
-export async function recover(options: AccountPlace & { code: string; passphrase: string }): Promise<void> {
+export const recover = async (options: AccountPlace & { code: string; passphrase: string }): Promise<void> => {
   const at = placeOf(options);
   const code = bytesOf(options.code);
   if (!code) throw fault("wrong_passphrase", "code: not 32 letters and digits");
-  const source = sourceOf(await codeSecret(at, code));
-  const signed = await signIn(at, source, {});
+  const secret = await codeSecret(at, code);
+  const signed = await signIn(at, secret);
   const put = [await wrap(await passphraseSecret(at, options.passphrase), at, signed.key)];
-  await changeWraps(at, source, { put, revoke: "others" }, signed.token);
+  await proven(at, secret, "wraps", { put, revoke: "others" }, signed.token);
   await ask(at, { do: "sign-out" }, signed.token);
-}
+};
 
 /** Makes a recovery code: 32 characters, shown once. It opens the account if the passphrase is lost. */
-export async function addCode(session: object, passphrase: string): Promise<string> {
-  const entry = entryOf(session);
-  const { code, put } = await newCode(entry.at, entry.accountKey);
-  await change(entry, passphrase, { put: [put] });
-  return code;
-}
+export const addCode = async (session: object, passphrase: string): Promise<string> => {
+  const { at, accountKey } = entryOf(session);
+  const code = random(20);
+  await change(session, passphrase, { put: [await wrap(await codeSecret(at, code), at, accountKey)] });
+  return codeText(code);
+};
 
-/** @internal The salt and the login for a passkey of the session's account, and its way into the account. */
-export async function placeOfPasskey(session: object): Promise<{
-  salt: Bytes;
-  login: string;
-  /** Proves the passphrase, and gives the ids of the passkeys that there are. */
-  check: (passphrase: string) => Promise<Bytes[]>;
-  keep: (made: { id: Bytes; output: Bytes }, passphrase: string) => Promise<void>;
-}> {
-  const entry = entryOf(session);
-  return {
-    salt: await saltOf(entry.at.org, entry.at.login),
-    login: entry.at.login,
-    check: async (passphrase) => {
-      await change(entry, passphrase, {});
-      return (await wraps(session)).filter(({ by }) => by === "passkey").map(({ id }) => toBytes(id));
-    },
-    keep: async ({ id, output }, passphrase) => {
-      const secret = await passkeySecret(entry.at, id, output);
-      await change(entry, passphrase, { put: [await wrap(secret, entry.at, entry.accountKey)] });
-      await entry.keep(secret);
-    },
-  };
-}
+/** @internal Adds a passkey as a way into the session's account, once the passphrase is proved. */
+export const addPasskey = async (session: object, passphrase: string, make: MakePasskey): Promise<void> => {
+  const { at, accountKey, keep } = entryOf(session);
+  // Before anything is made: a new passkey may take the place of the one that works.
+  await change(session, passphrase, {});
+  const others = (await wraps(session)).filter(({ by }) => by === "passkey").map(({ id }) => toBytes(id));
+  const { id, output } = await make(await saltOf(at), at.login, others);
+  const secret = await passkeySecret(at, id, output);
+  await change(session, passphrase, { put: [await wrap(secret, at, accountKey)] });
+  await keep(secret);
+};
 
-const change = (entry: Entry, passphrase: string, changes: { put?: Wrap[]; remove?: string[] }): Promise<unknown> =>
-  entry.withToken((token) => changeWraps(entry.at, passphraseSource(entry.at, passphrase), changes, token));
+/** A request that the passphrase proves. */
+const change = async (session: object, passphrase: string, other: object, name = "wraps"): Promise<void> => {
+  await entryOf(session).withToken((at, token) => proven(at, passphrase, name, other, token));
+};
 
-/** A request that the token alone allows. */
-function asked(session: object, request: object): Promise<Record<string, unknown>> {
-  const entry = entryOf(session);
-  return entry.withToken((token) => ask(entry.at, request, token));
-}
+/** A request that the token alone allows. Its result is the field of its name, if there is one. */
+const asked = async (session: object, name: string, device?: string): Promise<unknown> =>
+  (await entryOf(session).withToken((at, token) => ask(at, { do: name, device }, token)))[name];
 
 /** The ways to open the account. */
-export const wraps = async (session: object): Promise<WrapInfo[]> => (await asked(session, { do: "wraps" }))["wraps"] as WrapInfo[];
+export const wraps = (session: object): Promise<WrapInfo[]> => asked(session, "wraps") as Promise<WrapInfo[]>;
 
 /** Removes a way to open the account. The last passphrase or code stays. */
-export async function removeWrap(session: object, id: string, passphrase: string): Promise<void> {
-  await change(entryOf(session), passphrase, { remove: [id] });
-}
+export const removeWrap = (session: object, id: string, passphrase: string): Promise<void> =>
+  change(session, passphrase, { remove: [id] });
 
 /** The devices that have signed in. */
-export const devices = async (session: object): Promise<AccountDevice[]> =>
-  (await asked(session, { do: "devices" }))["devices"] as AccountDevice[];
+export const devices = (session: object): Promise<AccountDevice[]> => asked(session, "devices") as Promise<AccountDevice[]>;
 
 /** Signs a device out, or all others. Its session locks once it hears of it; its data stays on it, encrypted (R77). */
-export async function revoke(session: object, device: string): Promise<void> {
-  await asked(session, { do: "revoke", device });
-}
+export const revoke = async (session: object, device: string): Promise<void> => {
+  await asked(session, "revoke", device);
+};
 
 /**
  * Closes the account for ever. Its login stays taken. Data on devices opens in `avion`. Errors: `last_admin` for the only
  * administrator of the org, unless `force` is set.
  */
-export async function close(session: object, passphrase: string, options: { force?: boolean } = {}): Promise<void> {
-  const entry = entryOf(session);
-  const other = options.force === true ? { force: true } : {};
-  await entry.withToken((token) => proven(entry.at, passphraseSource(entry.at, passphrase), "close", other, token));
-}
+export const close = async (session: object, passphrase: string, options: { force?: boolean } = {}): Promise<void> => {
+  await change(session, passphrase, { force: options.force === true || undefined }, "close");
+};
 
 /** Deletes the account's record from this device, after `wipe({ org, account })`. */
-export async function forget({ org, account }: { org: string; account: string }): Promise<void> {
+export const forget = async ({ org, account }: { org: string; account: string }): Promise<void> => {
   await (await recordOf({ org, login: account })).forget();
-}
+};

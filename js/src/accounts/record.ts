@@ -3,8 +3,8 @@
  * Key and token are sealed. It is in a database of its own, which all tabs share (docs/format.md).
  */
 
-import { derive, seal, sha256, toText, unseal, utf8, type Bytes } from "./formulas.js";
-import { unwrapHere, wrapHere, type Owner, type Secret } from "./secret.js";
+import { derive, seal, sha256, toText, unseal, utf8, type Bytes, type Owner } from "./formulas.js";
+import { sealKey, type Secret } from "./secret.js";
 
 const STORE = "account";
 
@@ -30,17 +30,23 @@ interface Stored {
 export type DeviceRecord = Awaited<ReturnType<typeof recordOf>>;
 
 /** The record of an account. */
-export async function recordOf(owner: Owner, isKept = true) {
+export const recordOf = async (owner: Owner, isKept = true) => {
   const hash = await sha256(utf8(`escale/1/account-record/${owner.org}/${owner.login}`));
   const name = `escale1-account-${toText(hash.slice(0, 16))}`;
+
+  /** Without a working IndexedDB nothing stays: the server has the account. */
+  const onDevice = async (run: () => Promise<unknown>): Promise<void> => {
+    if (isKept) await run().catch(() => {});
+  };
 
   /** Reads the record, and changes it in the same transaction: another tab may change it, too. */
   const access = async (change?: (stored: Stored) => Stored): Promise<Stored> => {
     let stored: Stored = { ways: [] };
-    const run = async (): Promise<void> => {
+    await onDevice(async () => {
       const opening = indexedDB.open(name, 1);
       opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
-      const database = await done(opening);
+      await done(opening);
+      const database = opening.result;
       try {
         const transaction = database.transaction(STORE, change ? "readwrite" : "readonly", { durability: "strict" });
         const store = transaction.objectStore(STORE);
@@ -49,40 +55,31 @@ export async function recordOf(owner: Owner, isKept = true) {
           stored = reading.result ?? stored;
           if (change) store.put(change(stored), 0);
         };
-        await new Promise((resolve, reject) => {
-          transaction.oncomplete = resolve;
-          transaction.onabort = reject;
-        });
+        await done(transaction);
       } finally {
         database.close();
       }
-    };
-    if (isKept) await attempt(run);
+    });
     return stored;
   };
 
   return {
     /** The record. */
-    read: (): Promise<Stored> => access(),
+    read: access,
 
-    /** Opens the record: K. Undefined if the secret opens none of it. */
-    async open(secret: Secret): Promise<Bytes | undefined> {
-      const way = (await access()).ways.find(({ id, rounds }) => id === secret.id && rounds === secret.rounds);
-      return way && unwrapHere(secret, owner, way.sealed);
-    },
-
-    /** Adds a way into the account, or replaces the one of the same kind. */
-    async keep(secret: Secret, key: Bytes, account: string): Promise<void> {
+    /** Adds a way into the account, or replaces the one of the same kind. After a sign-in it notes the results, too. */
+    async keep(secret: Secret, key: Bytes, account: string, signed?: { device: string; token: string }): Promise<void> {
       const { id, rounds } = secret;
-      const way = { id, rounds, sealed: await wrapHere(secret, owner, key) };
-      await access((stored) => ({ ...stored, account, ways: [...stored.ways.filter((other) => other.id !== id), way] }));
+      const way = { id, rounds, sealed: await sealKey("device", secret, owner, key) };
+      const results = signed && {
+        device: signed.device,
+        token: await seal(await tokenKey(key), utf8(signed.token), utf8(name)),
+      };
+      await access(({ ways, ...stored }) => ({ ...stored, account, ways: [...ways.filter((other) => other.id !== id), way], ...results }));
     },
 
-    /** Notes the device's id and its token. */
-    async sign(key: Bytes, device: string | undefined, token: string | undefined): Promise<void> {
-      const sealed = token === undefined ? undefined : await seal(await tokenKey(key), utf8(token), utf8(name));
-      await access((stored) => ({ ...stored, device, token: sealed }));
-    },
+    /** The device is none of the account's any more. */
+    leave: (): Promise<unknown> => access(({ ways, account }) => ({ ways, account })),
 
     /** The last token of this device, of any tab. */
     async token(key: Bytes): Promise<string | undefined> {
@@ -92,25 +89,14 @@ export async function recordOf(owner: Owner, isKept = true) {
     },
 
     /** Deletes it. */
-    async forget(): Promise<void> {
-      if (isKept) await attempt(() => done(indexedDB.deleteDatabase(name)));
-    },
+    forget: () => onDevice(async () => done(indexedDB.deleteDatabase(name))),
   };
-}
-
-/** Without a working IndexedDB nothing stays: the server has the account. */
-async function attempt(run: () => Promise<unknown>): Promise<void> {
-  try {
-    await run();
-  } catch {
-    // Nothing stays.
-  }
-}
+};
 
 const tokenKey = (key: Bytes): Promise<Bytes> => derive(key, "device-token");
 
-const done = <T>(request: IDBRequest<T>): Promise<T> =>
+/** Waits for a request, or for a transaction. Each has some of these events. */
+const done = (target: IDBRequest | IDBTransaction): Promise<unknown> =>
   new Promise((resolve, reject) => {
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = reject;
+    Object.assign(target, { onsuccess: resolve, oncomplete: resolve, onerror: reject, onabort: reject });
   });

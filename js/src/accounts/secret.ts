@@ -8,7 +8,6 @@ import {
   join,
   lengthAnd,
   pack,
-  ROUNDS,
   saltOf,
   seal,
   sha256,
@@ -16,13 +15,12 @@ import {
   unseal,
   utf8,
   type Bytes,
+  type Owner,
 } from "./formulas.js";
 
-/** The owner of an account: the org and the login. */
-export interface Owner {
-  readonly org: string;
-  readonly login: string;
-}
+/** Rounds of PBKDF2: the bounds of `src/limits.rs`. A new wrap has the least. */
+export const ROUNDS_MIN = 600_000;
+export const ROUNDS_MAX = 10_000_000;
 
 /** The kinds of secret, in the order of their bytes in a wrap. */
 const KINDS = ["passphrase", "key", "code", "passkey"] as const;
@@ -51,83 +49,75 @@ export interface Secret {
 }
 
 /** The secret of a passphrase. It takes a third of a second. */
-export async function passphraseSecret({ org, login }: Owner, passphrase: string, rounds: number = ROUNDS.least): Promise<Secret> {
-  const x = await fromPassphrase(passphrase, await saltOf(org, login), rounds);
-  return { x, by: "passphrase", id: "passphrase", rounds };
-}
+export const passphraseSecret = async (owner: Owner, passphrase: string, rounds = ROUNDS_MIN): Promise<Secret> => {
+  return { x: await fromPassphrase(passphrase, await saltOf(owner), rounds), by: "passphrase", id: "passphrase", rounds };
+};
 
 /** The secret of a recovery code: 20 bytes. */
-export async function codeSecret({ org, login }: Owner, code: Bytes): Promise<Secret> {
-  const salt = await saltOf(org, login);
+export const codeSecret = async (owner: Owner, code: Bytes): Promise<Secret> => {
+  const salt = await saltOf(owner);
   const id = toText((await derive(code, "code-id", salt)).slice(0, 16));
   return { x: await derive(code, "code", salt), by: "code", id, rounds: 0 };
-}
+};
 
 /** The secret of a passkey: the output of its PRF. */
-export async function passkeySecret({ org, login }: Owner, id: Bytes, output: Bytes): Promise<Secret> {
-  return { x: await derive(output, "passkey", await saltOf(org, login)), by: "passkey", id: toText(id), rounds: 0 };
-}
+export const passkeySecret = async (owner: Owner, id: Bytes, output: Bytes): Promise<Secret> => {
+  return { x: await derive(output, "passkey", await saltOf(owner)), by: "passkey", id: toText(id), rounds: 0 };
+};
 
-const kdfOf = ({ by }: Secret): "pbkdf2" | "none" => (by === "passphrase" ? "pbkdf2" : "none");
+/** How X is made: a passphrase alone has rounds. */
+export const kdfOf = (rounds: number): "pbkdf2" | "none" => (rounds ? "pbkdf2" : "none");
+
+/** The parameters of a secret, as a wrap and a proof are bound to them. */
+const parameters = ({ rounds }: Secret): Bytes => join(fourBytes(rounds), lengthAnd(kdfOf(rounds)));
 
 /** The place that a sealed K is bound to. */
 const aadOf = (secret: Secret, { org, login }: Owner): Bytes =>
-  join(
-    utf8("escale/1/w"),
-    new Uint8Array([KINDS.indexOf(secret.by)]),
-    fourBytes(secret.rounds),
-    lengthAnd(kdfOf(secret)),
-    lengthAnd(org),
-    lengthAnd(login),
-  );
+  join(utf8("escale/1/w"), [KINDS.indexOf(secret.by)], parameters(secret), lengthAnd(org), lengthAnd(login));
+
+/** Where a sealed K is. The server never gets the bytes of a device, and both open under the same X alone. */
+type Place = "device" | "server";
+
+/** Seals K for a place. */
+export const sealKey = async (place: Place, secret: Secret, owner: Owner, key: Bytes): Promise<Bytes> =>
+  seal(await derive(secret.x, `${place}-wrap`), key, aadOf(secret, owner));
+
+/** K of {@link sealKey}, or undefined if it does not open. */
+export const unsealKey = async (place: Place, secret: Secret, owner: Owner, sealed: Bytes): Promise<Bytes | undefined> =>
+  unseal(await derive(secret.x, `${place}-wrap`), sealed, aadOf(secret, owner));
 
 /** Wraps K for the server. */
-export async function wrap(secret: Secret, owner: Owner, key: Bytes): Promise<Wrap> {
-  const { id, by, rounds, x } = secret;
+export const wrap = async (secret: Secret, owner: Owner, key: Bytes): Promise<Wrap> => {
+  const { x, ...place } = secret;
   return {
-    id,
-    by,
-    kdf: kdfOf(secret),
-    rounds,
-    wrapped: await seal(await derive(x, "server-wrap"), key, aadOf(secret, owner)),
+    ...place,
+    kdf: kdfOf(place.rounds),
+    wrapped: await sealKey("server", secret, owner, key),
     stored: await sha256(await derive(x, "sign-in")),
     server: await derive(x, "server"),
   };
-}
+};
 
-/** K of the server's wrap, or undefined if it does not open. */
-export const unwrap = async (secret: Secret, owner: Owner, wrapped: Bytes): Promise<Bytes | undefined> =>
-  unseal(await derive(secret.x, "server-wrap"), wrapped, aadOf(secret, owner));
-
-/** Wraps K for this device. The server never gets these bytes, and they open under the same X alone. */
-export const wrapHere = async (secret: Secret, owner: Owner, plain: Bytes): Promise<Bytes> =>
-  seal(await derive(secret.x, "device-wrap"), plain, aadOf(secret, owner));
-
-/** The plain bytes of {@link wrapHere}, or undefined. */
-export const unwrapHere = async (secret: Secret, owner: Owner, sealed: Bytes): Promise<Bytes | undefined> =>
-  unseal(await derive(secret.x, "device-wrap"), sealed, aadOf(secret, owner));
-
-/** The proof of a secret, and the check of the server's signature. */
+/** The proof of a secret, and the proof that the server gives in turn. */
 export interface Proof {
   readonly proof: Bytes;
-  /** Whether the server has signed with the value of this account's wrap. */
-  isSigned(by: Bytes, publicKey: Bytes, wrapped: Bytes): Promise<boolean>;
+  /** The signature of a server that has the value of this account's wrap. */
+  readonly signature: (publicKey: Bytes, wrapped: Bytes) => Promise<Bytes>;
 }
 
-/** Proves a secret for a request (R74). `other` has the fields that the proof covers besides those given here. */
-export async function prove(
+/** Proves a secret for a request (R74). `other` has the fields that the proof covers besides those of `request`. */
+export const prove = async (
   secret: Secret,
   owner: Owner,
-  request: { name: string; challenge: Bytes; nonce: Bytes; other: object },
-): Promise<Proof> {
-  const { name, challenge, nonce, other } = request;
+  request: { do: string; challenge: Bytes; nonce: Bytes },
+  other: object,
+): Promise<Proof> => {
   const auth = join(
     utf8("escale/1/auth"),
-    ...[name, owner.org, owner.login, secret.id].map(lengthAnd),
-    challenge,
-    nonce,
-    fourBytes(secret.rounds),
-    lengthAnd(kdfOf(secret)),
+    ...[request.do, owner.org, owner.login, secret.id].map(lengthAnd),
+    request.challenge,
+    request.nonce,
+    parameters(secret),
     await sha256(pack(other)),
   );
   const key = await derive(secret.x, "sign-in");
@@ -135,9 +125,6 @@ export async function prove(
   const server = await derive(secret.x, "server");
   return {
     proof: key.map((byte, place) => byte ^ (mask[place] ?? 0)),
-    async isSigned(by, publicKey, wrapped) {
-      const expected = await hmac(server, join(auth, publicKey, wrapped));
-      return by.length === expected.length && expected.every((byte, place) => byte === by[place]);
-    },
+    signature: (publicKey, wrapped) => hmac(server, join(auth, publicKey, wrapped)),
   };
-}
+};

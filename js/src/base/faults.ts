@@ -4,7 +4,9 @@ import { EscaleError } from "../index.js";
 import type { ErrorCode, ErrorKind } from "./error-codes.js";
 
 /** The kind and the cure of each code. Both equal those of `src/error.rs`. */
-export type Faults = { readonly [C in ErrorCode]?: readonly [kind: ErrorKind, cure: string] };
+export type Faults = { readonly [C in ErrorCode]?: Fault };
+
+type Fault = readonly [kind: ErrorKind, cure: string];
 
 /** A refusal of the server, as its message has it. */
 export interface Refusal {
@@ -23,8 +25,9 @@ export const COMMON = {
 
 /** Makes an error of a table. A code that it lacks is the server's own, and has the kind that the server gave. */
 export function faultOf(table: Faults, code: string, message: string, cause?: unknown, ofServer: unknown = "X"): EscaleError {
-  const known = Object.hasOwn(table, code) ? table[code as ErrorCode] : undefined;
-  const [kind, cure] = known ?? [String(ofServer), "Try again later; if it lasts, look into the server's log."];
+  const [kind, cure] = Object.hasOwn(table, code)
+    ? (table[code as ErrorCode] as Fault)
+    : [String(ofServer), "Try again later; if it lasts, look into the server's log."];
   return new EscaleError({ code, kind, retryable: "COX".includes(kind), message, cure }, cause);
 }
 
