@@ -16,11 +16,11 @@ const FILES = [...[MAIN, ...ENTRIES, ...INNER].map(({ name }) => `${name}\\.js`)
  * The bundle of an entry: its code, and its source map. It may import modules of Node, and packages of the application
  * that are its `peer`. It imports the other files of the package.
  */
-async function bundle({ name, peer = {} }, output, define = {}) {
+async function bundle({ name, peer = {}, whole = false }, output, define = {}) {
   const files = FILES.filter((file) => file !== `${name}\\.js`).map((file) => new RegExp(`^\\.\\.?/${file}$`));
   const external = [/^node:/, ...Object.keys(peer), ...files];
   const made = await rolldown({ input: `js/dist/${name}.js`, external, transform: { define: { __ESCALE_VERSION__: JSON.stringify(version), ...define } } });
-  const { output: written } = await made.generate({ file: `pkg/${name}.js`, minify: true, ...output });
+  const { output: written } = await made.generate({ file: `pkg/${name}.js`, minify: true, comments: !whole, ...output });
   await made.close();
   const [chunk, ...others] = written;
   if (others.some(({ type }) => type === "chunk")) throw new Error(`${name} is more than one file`);

@@ -38,6 +38,14 @@ export type { AccountEntry, Door, EnterOptions, Identity, PasskeySource } from "
 export type { OpenOptions, TokenSource, WipeOptions } from "./session/options.js";
 /** @internal */
 export { carry } from "./package.js";
+/** @internal */
+export { RAISED_HERE } from "./base/error-codes.js";
+/** @internal */
+export { decodeBase64Url, encodeBase64Url } from "./base/base64.js";
+/** @internal */
+export { isBytes } from "./base/bytes.js";
+/** @internal */
+export { callSafely } from "./base/report.js";
 export { init, open, wipe, type InitOptions, type OpenInMemory } from "./package.js";
 export { newId } from "./base/id.js";
 export type { Query } from "./schema/query.js";

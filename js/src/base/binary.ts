@@ -8,6 +8,9 @@ const encoder = new TextEncoder();
 /** UTF-8. */
 export const utf8 = (text: string): Bytes => encoder.encode(text);
 
+/** The text of UTF-8. */
+export const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+
 /** Joins bytes. */
 export function join(...parts: readonly Uint8Array[]): Bytes {
   const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -19,15 +22,8 @@ export function join(...parts: readonly Uint8Array[]): Bytes {
   return joined;
 }
 
-/** Base64url without padding, of some thousands of bytes at most: each is an argument of a call. */
-export const toText = (bytes: Uint8Array): string =>
-  btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-
-/** The bytes of base64url. */
-export function toBytes(text: string): Bytes {
-  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
-}
+/** @internal Base64url and back: the main entry has both. */
+export { encodeBase64Url as toText, decodeBase64Url as toBytes } from "../index.js";
 
 /** Random bytes. */
 export const random = (count: number): Bytes => crypto.getRandomValues(new Uint8Array(count));

@@ -78,27 +78,30 @@ export type ErrorCode =
   | "panicked"
   | "internal";
 
+/** The kind and the cure of each code. Both equal those of `src/error.rs`. */
+export type Faults = { readonly [C in ErrorCode]?: readonly [kind: ErrorKind, cure: string] };
+
 /**
  * The codes that this side raises itself, with their cures. Some can occur before any wasm is loaded that could give
  * the texts.
  */
 export const RAISED_HERE = {
-  bad_option: { kind: "A", cure: "Correct the option that the message names." },
-  bad_schema: { kind: "A", cure: "Correct the schema at the place that the message names." },
-  bad_value: { kind: "A", cure: "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys." },
-  bad_key: { kind: "A", cure: "Give each key property as a string; only the last one may hold a slash." },
-  unknown_class: { kind: "N", cure: "Declare the class here and on the server, or correct its name." },
-  unknown_index: { kind: "N", cure: "Declare the index in the schema, or correct its name." },
-  too_many_subscriptions: { kind: "A", cure: "Unsubscribe from some, or subscribe to a larger collection." },
-  too_deep: { kind: "A", cure: "Flatten the value; the bound stands in docs/protocol.md." },
-  unauthorized: { kind: "S", cure: "Give a valid token: pass `token` as a function that fetches a new one." },
-  closed: { kind: "A", cure: "Open a new session." },
-  not_loaded: { kind: "X", cure: "Load it once in `synced`, with the network up." },
-  out_of_scope: { kind: "N", cure: "Let a rule of `scope` lead to it, or leave it out of the page." },
-  forgotten: { kind: "N", cure: "The operation was executed; its result is too old to be told." },
-  wasm_forbidden: { kind: "S", cure: "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy." },
-  wasm_failed: { kind: "X", cure: "Write `import 'escale/inline'`, which needs no .wasm file; or serve the file, or pass its URL to init()." },
-  worker_failed: { kind: "X", cure: "Check that the worker and each file of its list are served as they were built; the message names the one that is not." },
-  panicked: { kind: "B", cure: "Open the session again, and report the message." },
-  internal: { kind: "B", cure: "Report the message: this is a bug of Escale." },
-} as const satisfies Partial<Record<ErrorCode, { kind: ErrorKind; cure: string }>>;
+  bad_option: ["A", "Correct the option that the message names."],
+  bad_schema: ["A", "Correct the schema at the place that the message names."],
+  bad_value: ["A", "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys."],
+  bad_key: ["A", "Give each key property as a string; only the last one may hold a slash."],
+  unknown_class: ["N", "Declare the class here and on the server, or correct its name."],
+  unknown_index: ["N", "Declare the index in the schema, or correct its name."],
+  too_many_subscriptions: ["A", "Unsubscribe from some, or subscribe to a larger collection."],
+  too_deep: ["A", "Flatten the value; the bound stands in docs/protocol.md."],
+  unauthorized: ["S", "Give a valid token: pass `token` as a function that fetches a new one."],
+  closed: ["A", "Open a new session."],
+  not_loaded: ["X", "Load it once in `synced`, with the network up."],
+  out_of_scope: ["N", "Let a rule of `scope` lead to it, or leave it out of the page."],
+  forgotten: ["N", "The operation was executed; its result is too old to be told."],
+  wasm_forbidden: ["S", "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy."],
+  wasm_failed: ["X", "Write `import 'escale/inline'`, which needs no .wasm file; or serve the file, or pass its URL to init()."],
+  worker_failed: ["X", "Check that the worker and each file of its list are served as they were built; the message names the one that is not."],
+  panicked: ["B", "Open the session again, and report the message."],
+  internal: ["B", "Report the message: this is a bug of Escale."],
+} as const satisfies Faults;

@@ -57,7 +57,7 @@ export class EscaleError extends Error {
 
 /** Makes an error of this side. `detail` says which fault was found, and where. */
 export function raise(code: keyof typeof RAISED_HERE, detail: string, cause?: unknown): EscaleError {
-  const { kind, cure } = RAISED_HERE[code];
+  const [kind, cure] = RAISED_HERE[code];
   const retryable = kind === "X";
   return new EscaleError({ code, kind, retryable, message: detail, cure }, cause);
 }

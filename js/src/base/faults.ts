@@ -1,12 +1,9 @@
 /** The errors of the entries next to the main one. They are of its class, which must exist once. */
 
-import { EscaleError } from "../index.js";
-import type { ErrorCode, ErrorKind } from "./error-codes.js";
+import { EscaleError, RAISED_HERE } from "../index.js";
+import type { ErrorCode, Faults } from "./error-codes.js";
 
-/** The kind and the cure of each code. Both equal those of `src/error.rs`. */
-export type Faults = { readonly [C in ErrorCode]?: Fault };
-
-type Fault = readonly [kind: ErrorKind, cure: string];
+export type { Faults } from "./error-codes.js";
 
 /** A refusal of the server, as its message has it. */
 export interface Refusal {
@@ -15,9 +12,9 @@ export interface Refusal {
   readonly message?: unknown;
 }
 
-/** The errors that several entries raise. */
+/** The errors that several entries raise, and those of the main one. */
 export const COMMON = {
-  bad_option: ["A", "Correct the option that the message names."],
+  ...RAISED_HERE,
   bad_reply: ["B", "Correct the server: the message names the field, docs/protocol.md the rule."],
   not_supported: ["A", "This version of Escale does not do that yet; see the CHANGELOG."],
   offline: ["X", "Nothing to do: the session tries again by itself."],
@@ -25,9 +22,8 @@ export const COMMON = {
 
 /** Makes an error of a table. A code that it lacks is the server's own, and has the kind that the server gave. */
 export function faultOf(table: Faults, code: string, message: string, cause?: unknown, ofServer: unknown = "X"): EscaleError {
-  const [kind, cure] = Object.hasOwn(table, code)
-    ? (table[code as ErrorCode] as Fault)
-    : [String(ofServer), "Try again later; if it lasts, look into the server's log."];
+  const known = Object.hasOwn(table, code) ? table[code as ErrorCode] : undefined;
+  const [kind, cure] = known ?? [String(ofServer), "Try again later; if it lasts, look into the server's log."];
   return new EscaleError({ code, kind, retryable: "COX".includes(kind), message, cure }, cause);
 }
 

@@ -1,13 +1,14 @@
 /** Adding a file: it is cut, hashed, sealed and stored one chunk at a time, so that memory holds a few chunks of any file. */
 
 import type { Bytes } from "../base/binary.js";
-import { isBytes } from "../base/bytes.js";
 import type { EscaleError } from "../base/errors.js";
+import { isBytes } from "../index.js";
 import type { FileRef } from "../session/files.js";
 import { CHUNK, FILE_MAX, isListed, listOf, shaOf } from "./address.js";
 import type { Catalogue } from "./catalogue.js";
-import { fault, toFault } from "./faults.js";
-import { full, type Room } from "./room.js";
+import { fault, full, toFault } from "./faults.js";
+import { partsOf } from "./parts.js";
+import type { Room } from "./room.js";
 import type { Tabs } from "./tabs.js";
 
 /** The bytes of a file, in any form. */
@@ -43,74 +44,59 @@ async function addOnce({ catalogue, room, tabs }: Parts, data: Data, about: Abou
     const sealed = await catalogue.sealed(digest, bytes);
     // Chromium keeps each chunk in a file of its own, and syncs only those of a durable transaction.
     await room.write(() => catalogue.store.write({ put: [sealed], isDurable: true }));
-    catalogue.note([sealed[1]], []);
-    return sealed[1];
+    const [, name] = sealed;
+    catalogue.note([name], []);
+    return name;
   };
-  return tabs.adding(
-    async () => {
-      const chunks: string[] = [];
-      const [names, seen] = [new Set<string>(), new Set<string>()];
-      let size = 0;
-      for await (const chunk of cut(streamOf(data).getReader())) {
-        size += chunk.length;
-        if (size > FILE_MAX) throw fault("too_large", `a file has at most ${FILE_MAX} bytes`);
-        const digest = await shaOf(chunk);
-        if (!seen.has(digest)) names.add(await put(digest, chunk));
-        seen.add(digest);
-        chunks.push(digest);
-      }
-      const sha = isListed(size) ? await shaOf(listOf(chunks)) : (chunks[0] as string);
-      const ref = { sha, size, type: about.type, name: about.name };
-      const now = Date.now();
-      await room.write(() =>
-        // The bytes of a file can be the list of a longer one. Its record has both.
-        catalogue.save(sha, (entry) => ({ key: sha, size, chunks, ...(entry && isListed(entry.size) && entry), added: now, read: now }), { have: [...names], isDurable: true }),
-      );
-      tabs.post({ put: [...names], record: sha });
-      // Without the fields that are undefined.
-      return Object.freeze(JSON.parse(JSON.stringify(ref)) as FileRef);
-    },
-  );
-}
-
-/** The bytes as a stream. */
-function streamOf(data: Data): ReadableStream<Uint8Array> {
-  if (isStream(data)) return data;
-  if (typeof (data as Partial<Blob> | null)?.stream === "function") return (data as Blob).stream();
-  if (!isBytes(data)) throw fault("bad_option", "add takes a Blob, bytes, or a stream of bytes");
-  return new ReadableStream({
-    start(controller) {
-      controller.enqueue(data);
-      controller.close();
-    },
+  return tabs.adding(async () => {
+    const chunks: string[] = [];
+    /** The names of the chunks, by their digests. */
+    const names = new Map<string, string>();
+    let size = 0;
+    for await (const chunk of cut(sourceOf(data))) {
+      size += chunk.length;
+      if (size > FILE_MAX) throw fault("too_large", `a file has at most ${FILE_MAX} bytes`);
+      const digest = await shaOf(chunk);
+      if (!names.has(digest)) names.set(digest, await put(digest, chunk));
+      chunks.push(digest);
+    }
+    const sha = isListed(size) ? await shaOf(listOf(chunks)) : (chunks[0] as string);
+    const [now, have] = [Date.now(), [...names.values()]];
+    await room.write(() =>
+      // The bytes of a file can be the list of a longer one. Its record has both.
+      catalogue.save(sha, (entry) => ({ key: sha, size, chunks, ...(entry && isListed(entry.size) && entry), added: now, read: now }), { have, isDurable: true }),
+    );
+    tabs.post({ put: have, record: sha });
+    // Without the fields that are undefined.
+    return Object.freeze(JSON.parse(JSON.stringify({ sha, size, type: about.type, name: about.name })) as FileRef);
   });
 }
 
+/** The parts of the bytes. */
+function sourceOf(data: Data): Iterable<Uint8Array> | AsyncIterable<Uint8Array> {
+  if (isStream(data)) return partsOf(data);
+  if (typeof (data as Partial<Blob> | null)?.stream === "function") return partsOf((data as Blob).stream());
+  if (!isBytes(data)) throw fault("bad_option", "add takes a Blob, bytes, or a stream of bytes");
+  return [data];
+}
+
 /** The chunks of a file: all but the last one are full. The empty file is one empty chunk. */
-async function* cut(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Bytes> {
+async function* cut(source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): AsyncGenerator<Bytes> {
   let chunk = new Uint8Array(CHUNK);
-  let [filled, isFirst, isWhole] = [0, true, false];
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      if (!isBytes(value)) throw fault("bad_option", "the stream does not give bytes");
-      for (let at = 0; at < value.length; ) {
-        const part = value.subarray(at, at + CHUNK - filled);
-        chunk.set(part, filled);
-        at += part.length;
-        filled += part.length;
-        if (filled < CHUNK) continue;
-        yield chunk;
-        [chunk, filled, isFirst] = [new Uint8Array(CHUNK), 0, false];
-      }
+  let [filled, isFirst] = [0, true];
+  for await (const value of source) {
+    if (!isBytes(value)) throw fault("bad_option", "the stream does not give bytes");
+    for (let at = 0; at < value.length; ) {
+      const part = value.subarray(at, at + CHUNK - filled);
+      chunk.set(part, filled);
+      at += part.length;
+      filled += part.length;
+      if (filled < CHUNK) continue;
+      yield chunk;
+      [chunk, filled, isFirst] = [new Uint8Array(CHUNK), 0, false];
     }
-    isWhole = true;
-    if (filled > 0 || isFirst) yield chunk.slice(0, filled);
-  } finally {
-    // The source learns that nobody reads on.
-    if (!isWhole) await reader.cancel().catch(() => {});
   }
+  if (filled > 0 || isFirst) yield chunk.slice(0, filled);
 }
 
 const isStream = (data: Data): data is ReadableStream<Uint8Array> => typeof (data as Partial<ReadableStream> | null)?.getReader === "function";

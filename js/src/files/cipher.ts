@@ -22,62 +22,58 @@ export interface Keys {
 }
 
 /** Names records, seals and opens them. */
-export class Cipher {
-  #seal: CryptoKey | undefined;
-  #index: CryptoKey | undefined;
-
-  private constructor(seal: CryptoKey, index: CryptoKey) {
-    this.#seal = seal;
-    this.#index = index;
-  }
-
-  /** Takes the keys, and clears them. Without any, it makes some that nobody knows. */
-  static async of(keys: Keys = { seal: random(32), index: random(32) }): Promise<Cipher> {
-    const { subtle } = crypto;
-    try {
-      return new Cipher(
-        await subtle.importKey("raw", keys.seal, "AES-GCM", false, ["encrypt", "decrypt"]),
-        await subtle.importKey("raw", keys.index, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]),
-      );
-    } finally {
-      keys.seal.fill(0);
-      keys.index.fill(0);
-    }
-  }
-
+export interface Cipher {
   /** The name of the record about an object, a file or a rule. */
-  async name(table: Table, text: string): Promise<string> {
-    const full = await crypto.subtle.sign("HMAC", this.#has(this.#index), utf8(`${table}/${text}`));
-    return toText(new Uint8Array(full, 0, NAME));
-  }
-
-  async seal(table: Table, name: string, plain: Bytes): Promise<Bytes> {
-    const iv = random(NONCE);
-    const sealed = await crypto.subtle.encrypt(how(table, name, iv), this.#has(this.#seal), plain);
-    return join(iv, new Uint8Array(sealed));
-  }
-
+  name(table: Table, text: string): Promise<string>;
+  seal(table: Table, name: string, plain: Bytes): Promise<Bytes>;
   /** Undefined if the keys, the place or a byte is another. */
-  async open(table: Table, name: string, sealed: Bytes): Promise<Bytes | undefined> {
-    const key = this.#has(this.#seal);
-    const iv = sealed.subarray(0, NONCE);
-    try {
-      return new Uint8Array(await crypto.subtle.decrypt(how(table, name, iv), key, sealed.subarray(NONCE)));
-    } catch {
-      return undefined;
-    }
-  }
-
+  open(table: Table, name: string, sealed: Bytes): Promise<Bytes | undefined>;
   /** Drops the keys. */
-  end(): void {
-    this.#seal = this.#index = undefined;
-  }
+  end(): void;
+}
 
-  #has(key: CryptoKey | undefined): CryptoKey {
+/** Takes the keys, and clears them. Without any, it makes some that nobody knows. */
+async function of(raw: Keys = { seal: random(32), index: random(32) }): Promise<Cipher> {
+  const { subtle } = crypto;
+  let keys: CryptoKey[] = [];
+  const key = (place: number): CryptoKey => {
+    const key = keys[place];
     if (!key) throw closed();
     return key;
+  };
+  try {
+    keys = [
+      await subtle.importKey("raw", raw.seal, "AES-GCM", false, ["encrypt", "decrypt"]),
+      await subtle.importKey("raw", raw.index, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]),
+    ];
+  } finally {
+    raw.seal.fill(0);
+    raw.index.fill(0);
   }
+  return {
+    async name(table, text) {
+      const full = await subtle.sign("HMAC", key(1), utf8(`${table}/${text}`));
+      return toText(new Uint8Array(full, 0, NAME));
+    },
+    async seal(table, name, plain) {
+      const iv = random(NONCE);
+      return join(iv, new Uint8Array(await subtle.encrypt(how(table, name, iv), key(0), plain)));
+    },
+    async open(table, name, sealed) {
+      const own = key(0);
+      try {
+        return new Uint8Array(await subtle.decrypt(how(table, name, sealed.subarray(0, NONCE)), own, sealed.subarray(NONCE)));
+      } catch {
+        return undefined;
+      }
+    },
+    end() {
+      keys = [];
+    },
+  };
 }
+
+export const Cipher = { of };
 
 const how = (table: Table, name: string, iv: Bytes): AesGcmParams => ({
   name: "AES-GCM",

@@ -4,9 +4,9 @@
  */
 
 import type { Bytes } from "../base/binary.js";
-import { isBytes } from "../base/bytes.js";
+import { isBytes } from "../index.js";
 import type { Table } from "./cipher.js";
-import { closed, fault } from "./faults.js";
+import { closed, fault, full } from "./faults.js";
 import { isSame, type Change, type Store } from "./store.js";
 
 /** A value that the browser has lost the file of. */
@@ -14,6 +14,9 @@ const UNREADABLE = "NotReadableError";
 
 /** A buffer of a browser from 2024 on. */
 type Transferable = ArrayBuffer & { transfer?(length: number): ArrayBuffer };
+
+/** The tables in a transaction. */
+type Tables = Readonly<Record<Table, IDBObjectStore>>;
 
 /** Records in a database. */
 export class DatabaseStore implements Store {
@@ -30,7 +33,7 @@ export class DatabaseStore implements Store {
 
   async read(table: Table, name: string): Promise<Bytes | undefined> {
     try {
-      const value = await this.#run("readonly", async (stores) => settled(stores(table).get(name) as IDBRequest<unknown>));
+      const value = await this.#run("readonly", async (tables) => settled(tables[table].get(name) as IDBRequest<unknown>));
       return isBytes(value) ? (value as Bytes) : undefined;
     } catch (error) {
       if (nameOf((error as Error).cause) === UNREADABLE) return undefined;
@@ -38,23 +41,23 @@ export class DatabaseStore implements Store {
     }
   }
 
-  async names(table: Table): Promise<string[]> {
-    return this.#run("readonly", (stores) => namesOf(stores(table)));
+  names(table: Table): Promise<string[]> {
+    return this.#run("readonly", (tables) => namesOf(tables[table]));
   }
 
   async write({ put = [], remove = [], was = [], have = [], only, isDurable }: Change): Promise<boolean> {
     const isDone = await this.#run(
       "readwrite",
-      async (stores) => {
-        const [c, d] = [stores("c"), stores("d")];
+      async (tables) => {
+        const { c, d } = tables;
         const fine = await Promise.all([
           ...was.map(async ([name, bytes]) => isSame(await settled(d.get(name) as IDBRequest<Bytes | undefined>), bytes)),
           ...have.map(async (name) => (await settled(c.getKey(name))) !== undefined),
           !only || namesOf(d).then((names) => names.every((name) => only.has(name))),
         ]);
         if (fine.includes(false)) return false;
-        for (const [table, name] of remove) stores(table).delete(name);
-        for (const [table, name, bytes] of put) stores(table).put(bytes, name);
+        for (const [table, name] of remove) tables[table].delete(name);
+        for (const [table, name, bytes] of put) tables[table].put(bytes, name);
         return true;
       },
       isDurable ? "strict" : "relaxed",
@@ -64,10 +67,10 @@ export class DatabaseStore implements Store {
     return isDone;
   }
 
-  async clear(): Promise<void> {
-    await this.#run("readwrite", async (stores) => {
-      await settled(stores("c").clear());
-      await settled(stores("d").clear());
+  clear(): Promise<void> {
+    return this.#run("readwrite", async ({ c, d }) => {
+      await settled(c.clear());
+      await settled(d.clear());
     });
   }
 
@@ -77,11 +80,7 @@ export class DatabaseStore implements Store {
   }
 
   /** Runs a transaction. If the browser has closed the database, it opens it again, once. */
-  async #run<T>(
-    mode: IDBTransactionMode,
-    work: (stores: (table: Table) => IDBObjectStore) => Promise<T>,
-    durability: IDBTransactionDurability = "relaxed",
-  ): Promise<T> {
+  async #run<T>(mode: IDBTransactionMode, work: (tables: Tables) => Promise<T>, durability: IDBTransactionDurability = "relaxed"): Promise<T> {
     for (let isAgain = false; ; isAgain = true) {
       if (this.#isEnded) throw closed();
       try {
@@ -91,11 +90,11 @@ export class DatabaseStore implements Store {
           transaction.oncomplete = () => resolve();
           transaction.onabort = () => reject(transaction.error ?? new DOMException("aborted", "AbortError"));
         });
-        const [result] = await Promise.all([work((table) => transaction.objectStore(table)), complete]);
+        const [result] = await Promise.all([work({ c: transaction.objectStore("c"), d: transaction.objectStore("d") }), complete]);
         return result;
       } catch (error) {
         const name = nameOf(error);
-        if (name === "QuotaExceededError") throw fault("storage_full", "no room for files", error);
+        if (name === "QuotaExceededError") throw full(error);
         if (name === "VersionError") throw fault("store_too_new", "a newer version wrote the files", error);
         if (isAgain || name === UNREADABLE) throw fault("storage_failed", `files: ${name}`, error);
         this.#drop();
@@ -106,8 +105,7 @@ export class DatabaseStore implements Store {
   async #open(): Promise<IDBDatabase> {
     const opening = this.#databases.open(this.#name, 1);
     opening.onupgradeneeded = () => {
-      opening.result.createObjectStore("c");
-      opening.result.createObjectStore("d");
+      for (const table of ["c", "d"]) opening.result.createObjectStore(table);
     };
     const database = await settled(opening);
     database.onclose = () => (this.#opening = undefined);
@@ -123,7 +121,8 @@ export class DatabaseStore implements Store {
   }
 }
 
-const nameOf = (error: unknown): string => (error instanceof Error || error instanceof DOMException ? error.name : typeof error);
+/** Also of an error of another realm. */
+const nameOf = (error: unknown): string => (error as Error | undefined)?.name ?? typeof error;
 
 // Async, so that a call that throws rejects: a promise next to it would be left alone otherwise.
 const namesOf = async (store: IDBObjectStore): Promise<string[]> => settled(store.getAllKeys() as IDBRequest<string[]>);

@@ -9,7 +9,6 @@ const FAULTS = {
   file_missing: ["A", "Add the file again."],
   file_damaged: ["X", "Nothing to do: it is tried again. If it lasts, the server or a proxy alters files."],
   too_large: ["A", "Send less at once; the bounds stand in docs/protocol.md."],
-  unauthorized: ["S", "Give a valid token: pass `token` as a function that fetches a new one."],
   forbidden: ["S", "Ask the server's administrator for the right."],
   unavailable: ["O", "Nothing to do: the session waits as long as the server asked."],
   contention: ["C", "Nothing to do: it is tried again."],
@@ -17,7 +16,6 @@ const FAULTS = {
   storage_full: ["X", "Free space on the device, or unsubscribe from some collections."],
   storage_failed: ["X", "Reload the page; if it lasts, the browser's storage is out of order."],
   local_data_lost: ["X", "Tell the user how many of their writes may be lost; what the server knows is intact."],
-  closed: ["A", "Open a new session."],
 } as const satisfies Faults;
 
 /** An error. Codes that are not in the table are the server's own. */
@@ -25,6 +23,9 @@ export const fault = (code: string, message: string, cause?: unknown): EscaleErr
 
 /** The error of all calls after the end. */
 export const closed = (): EscaleError => fault("closed", "the session is closed");
+
+/** The error of a device without room. */
+export const full = (cause?: unknown): EscaleError => fault("storage_full", "no room for files", cause);
 
 /** A refusal of the server, as its message has it. */
 export interface Refusal extends Refused {

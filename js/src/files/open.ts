@@ -8,16 +8,17 @@ import { Catalogue, type Entry, type Rule } from "./catalogue.js";
 import { Cipher } from "./cipher.js";
 import { DatabaseStore } from "./database.js";
 import { closed, fault, toFault } from "./faults.js";
-import { Keeping } from "./keeping.js";
-import { Pauses } from "./pauses.js";
-import { Reading } from "./reading.js";
-import { Remote } from "./remote.js";
-import { ADDED_MS, Room, type Reason } from "./room.js";
-import { States, type Doing } from "./states.js";
+import { keepingOf, type Keeping } from "./keeping.js";
+import { partsOf } from "./parts.js";
+import { pausesOf } from "./pauses.js";
+import { readingOf } from "./reading.js";
+import { remoteOf } from "./remote.js";
+import { ADDED_MS, roomOf, type Reason, type Room } from "./room.js";
+import { statesOf, type Doing } from "./states.js";
 import { MemoryStore } from "./store.js";
-import { Tabs, type TabMessage } from "./tabs.js";
+import { tabsOf, type TabMessage } from "./tabs.js";
 import type { Files } from "./types.js";
-import { Uploads } from "./uploads.js";
+import { uploadsOf } from "./uploads.js";
 
 /** The longest file that `bytes` gives at once. */
 const BYTES_MAX = 64 << 20;
@@ -98,14 +99,14 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
     else keeping.go();
   };
 
-  const pauses = new Pauses();
-  const tabs = new Tabs(isMemory ? undefined : host.name, signal, hear);
-  const states = new States(catalogue, (sha, doing) => tabs.post({ doing: [[sha, doing]] }));
-  const common = { host, catalogue, tabs, states, pauses, isMemory, reasons, trim, remote: new Remote(host, signal) };
-  const room: Room = new Room({ ...common, knowsReasons: () => keeping.isComplete });
-  const reading = new Reading({ ...common, room });
-  const uploads = new Uploads(common);
-  const keeping: Keeping = new Keeping({ ...common, reading });
+  const pauses = pausesOf(signal);
+  const tabs = tabsOf(isMemory ? undefined : host.name, signal, hear);
+  const states = statesOf(catalogue, (sha, doing) => tabs.post({ doing: [[sha, doing]] }));
+  const common = { host, catalogue, tabs, states, pauses, isMemory, reasons, trim, remote: remoteOf(host, signal) };
+  const room: Room = roomOf({ ...common, knowsReasons: () => keeping.isComplete() });
+  const reading = readingOf({ ...common, room });
+  const uploads = uploadsOf(common);
+  const keeping: Keeping = keepingOf({ ...common, reading });
   catalogue.onChange = (key) => states.changed(key);
   const stop = host.status.subscribe(follow);
   tabs.post({ hello: true });
@@ -127,13 +128,12 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
       const { size } = checked(ref);
       if (size > BYTES_MAX) throw fault("too_large", "bytes gives 64 MiB at most: use read");
       const all = new Uint8Array(size);
-      const reader = reading.stream(ref, {}).getReader();
-      for (let at = 0; ; ) {
-        const { done, value } = await reader.read();
-        if (done) return all;
-        all.set(value, at);
-        at += value.length;
+      let at = 0;
+      for await (const part of partsOf(reading.stream(ref, {}))) {
+        all.set(part, at);
+        at += part.length;
       }
+      return all;
     },
     keep(what) {
       if (signal.aborted) throw closed();
@@ -153,10 +153,10 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
       const sums: Record<Reason, number> = { pending: 0, local: 0, kept: 0, cached: 0 };
       const reasonOf = reasons();
       const seen = new Set<string>();
-      for (const { entry, names } of catalogue.files()) {
-        for (const [place, name] of names.entries()) {
+      for (const file of catalogue.files()) {
+        for (const [place, name] of file.names.entries()) {
           // Files share chunks.
-          if (!seen.has(name) && catalogue.isHeld(name)) sums[reasonOf(entry)] += lengthOf(entry.size, place);
+          if (!seen.has(name) && catalogue.isHeld(name)) sums[reasonOf(file)] += lengthOf(file.size, place);
           seen.add(name);
         }
       }
@@ -170,7 +170,6 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
       if (signal.aborted) return;
       stop();
       ending.abort();
-      pauses.end();
       keeping.end();
       states.end();
       tabs.end();

@@ -1,6 +1,9 @@
 /** Work that is tried until it is done, with the core's pauses (`src/sync/backoff.rs`): exponential, with full jitter. */
 
 import { refusalOf, toFault } from "./faults.js";
+import type { FileRef } from "../session/files.js";
+import type { Remote } from "./remote.js";
+import type { States } from "./states.js";
 
 const FIRST_MS = 100;
 const LONGEST_MS = 30_000;
@@ -11,51 +14,67 @@ const ASKED_MS = 3_600_000;
 /** The transfers at once, and the steps of other work. */
 export const AT_ONCE = 3;
 
+/** Those who sleep: each function ends one sleep. */
+export type Sleepers = Set<() => void>;
+
+/** Sleeps so long, or until it is woken. */
+export const sleep = (sleepers: Sleepers, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      sleepers.delete(end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    sleepers.add(end);
+  });
+
+/** Wakes all of them. */
+export const wake = (sleepers: Sleepers): void => {
+  for (const end of [...sleepers]) end();
+};
+
 /** The pauses of a session. Those that the server did not ask for end early when the network is back. */
-export class Pauses {
-  readonly #sleepers = new Set<() => void>();
-  isEnded = false;
-
-  constructor() {
-    globalThis.addEventListener?.("online", this.wake);
-  }
-
-  readonly wake = (): void => {
-    for (const end of [...this.#sleepers]) end();
-  };
-
+export interface Pauses {
+  wake(): void;
   /** Waits after so many failures in a row. */
-  async after(error: object, failures: number): Promise<void> {
-    const { retryAfter } = refusalOf(error);
-    const isAsked = typeof retryAfter === "number";
-    const ms = isAsked ? Math.min(retryAfter * 1_000, ASKED_MS) : Math.random() * Math.min(FIRST_MS * 2 ** failures, LONGEST_MS);
-    const until = Date.now() + ms;
-    do {
-      await new Promise<void>((resolve) => {
-        const end = (): void => {
-          clearTimeout(timer);
-          this.#sleepers.delete(end);
-          resolve();
-        };
-        const timer = setTimeout(end, until - Date.now());
-        this.#sleepers.add(end);
-      });
-    } while (isAsked && !this.isEnded && Date.now() < until);
-  }
+  after(error: object, failures: number): Promise<void>;
+}
 
-  end(): void {
-    this.isEnded = true;
-    globalThis.removeEventListener?.("online", this.wake);
-    this.wake();
-  }
+export function pausesOf(signal: AbortSignal): Pauses {
+  const sleepers: Sleepers = new Set();
+  const wakeAll = (): void => wake(sleepers);
+  globalThis.addEventListener?.("online", wakeAll, { signal });
+  signal.addEventListener("abort", wakeAll);
+  return {
+    wake: wakeAll,
+    async after(error, failures) {
+      const { retryAfter } = refusalOf(error);
+      const isAsked = typeof retryAfter === "number";
+      const ms = isAsked ? Math.min(retryAfter * 1_000, ASKED_MS) : Math.random() * Math.min(FIRST_MS * 2 ** failures, LONGEST_MS);
+      const until = Date.now() + ms;
+      do await sleep(sleepers, until - Date.now());
+      while (isAsked && !signal.aborted && Date.now() < until);
+    },
+  };
+}
+
+interface Parts {
+  readonly remote: Remote;
+  readonly states: States;
+  readonly pauses: Pauses;
 }
 
 /**
  * Gives a function that begins work in rounds, if there is any and none is under way. A round that fails is repeated after a
- * pause, for as long as there is work.
+ * pause, for as long as there is work. Files that cannot be worked on now wait, and so do those of a round that failed.
  */
-export function rounds(pauses: Pauses, may: () => boolean, round: () => Promise<void>, failed: (code: string) => void): () => void {
+export function rounds({ remote, states, pauses }: Parts, left: () => readonly Pick<FileRef, "sha">[], round: () => Promise<void>): () => void {
   let isRunning = false;
+  const may = (): boolean => remote.isOpen() && left().length > 0;
+  const wait = (code?: string): void => {
+    for (const { sha } of left()) states.set(sha, { phase: code === "storage_full" ? "full" : "waiting", code });
+  };
   const run = async (): Promise<void> => {
     isRunning = true;
     for (let failures = 0; may(); failures++) {
@@ -64,13 +83,16 @@ export function rounds(pauses: Pauses, may: () => boolean, round: () => Promise<
         failures = -1;
       } catch (thrown) {
         const error = toFault(thrown);
-        failed(error.code);
+        wait(error.code);
         await pauses.after(error, failures);
       }
     }
     isRunning = false;
   };
-  return () => void (isRunning || run());
+  return () => {
+    if (!may()) wait();
+    else if (!isRunning) void run();
+  };
 }
 
 /** Does all of it, a few at once, until something fails. */

@@ -42,65 +42,58 @@ const MEMORY_MAX = 256 << 20;
 export const isSame = (a: Uint8Array | undefined, b: Uint8Array | undefined): boolean =>
   a === b || (!!a && !!b && a.length === b.length && a.every((byte, at) => byte === b[at]));
 
+type Tables = Readonly<Record<Table, Map<string, Bytes>>>;
+
 /** Records in memory: nothing stays. */
 export class MemoryStore implements Store {
-  readonly #tables = { c: new Map<string, Bytes>(), d: new Map<string, Bytes>() };
+  /** Undefined after the end. */
+  #tables: Tables | undefined = { c: new Map(), d: new Map() };
   readonly #max: number;
-  #size = 0;
-  #isEnded = false;
 
   constructor(max = MEMORY_MAX) {
     this.#max = max;
   }
 
   read(table: Table, name: string): Promise<Bytes | undefined> {
-    return this.#now(() => this.#tables[table].get(name)?.slice());
+    return this.#now((tables) => tables[table].get(name)?.slice());
   }
 
   names(table: Table): Promise<string[]> {
-    return this.#now(() => [...this.#tables[table].keys()]);
+    return this.#now((tables) => [...tables[table].keys()]);
   }
 
-  write(change: Change): Promise<boolean> {
-    return this.#now(() => this.#write(change));
+  write({ put = [], remove = [], was = [], have = [], only }: Change): Promise<boolean> {
+    return this.#now(({ c, d }) => {
+      const isFine =
+        was.every(([name, bytes]) => isSame(d.get(name), bytes)) &&
+        have.every((name) => c.has(name)) &&
+        (!only || [...d.keys()].every((name) => only.has(name)));
+      if (!isFine) return false;
+      const next = { c: new Map(c), d: new Map(d) };
+      for (const [table, name] of remove) next[table].delete(name);
+      for (const [table, name, bytes] of put) next[table].set(name, bytes.slice());
+      let size = 0;
+      for (const { length } of [...next.c.values(), ...next.d.values()]) size += length;
+      if (size > this.#max) throw fault("storage_full", "no memory for files");
+      this.#tables = next;
+      return true;
+    });
   }
 
   clear(): Promise<void> {
-    return this.#now(() => this.#empty());
+    return this.#now((tables) => {
+      for (const table of Object.values(tables)) table.clear();
+    });
   }
 
   end(): void {
-    this.#isEnded = true;
-    this.#empty();
+    this.#tables = undefined;
   }
 
-  #write({ put = [], remove = [], was = [], have = [], only }: Change): boolean {
-    const { c, d } = this.#tables;
-    const isFine =
-      was.every(([name, bytes]) => isSame(d.get(name), bytes)) &&
-      have.every((name) => c.has(name)) &&
-      (!only || [...d.keys()].every((name) => only.has(name)));
-    if (!isFine) return false;
-    const length = (table: Table, name: string): number => this.#tables[table].get(name)?.length ?? 0;
-    const added = put.reduce((sum, [table, name, bytes]) => sum + bytes.length - length(table, name), 0);
-    const removed = remove.reduce((sum, [table, name]) => sum + length(table, name), 0);
-    if (added > 0 && this.#size + added - removed > this.#max) throw fault("storage_full", "no memory for files");
-    this.#size += added - removed;
-    for (const [table, name] of remove) this.#tables[table].delete(name);
-    for (const [table, name, bytes] of put) this.#tables[table].set(name, bytes.slice());
-    return true;
-  }
-
-  #empty(): void {
-    this.#tables.c.clear();
-    this.#tables.d.clear();
-    this.#size = 0;
-  }
-
-  #now<T>(work: () => T): Promise<T> {
+  #now<T>(work: (tables: Tables) => T): Promise<T> {
     return new Promise((resolve) => {
-      if (this.#isEnded) throw closed();
-      resolve(work());
+      if (!this.#tables) throw closed();
+      resolve(work(this.#tables));
     });
   }
 }

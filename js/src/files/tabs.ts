@@ -6,7 +6,7 @@ export interface TabMessage {
   readonly put?: readonly string[];
   readonly gone?: readonly string[];
   /** The record of a file or a rule was changed. */
-  readonly record?: string;
+  readonly record?: string | undefined;
   /** Transfers of the session that leads, by file. Null: it ended. */
   readonly doing?: readonly (readonly [sha: string, doing: object | null])[];
   /** Another session leads now: all transfers known before are over. */
@@ -18,59 +18,49 @@ export interface TabMessage {
 }
 
 /** The channel and the locks of one database. */
-export class Tabs {
-  readonly #name: string | undefined;
-  readonly #channel: BroadcastChannel | undefined;
-  readonly #signal: AbortSignal;
-  /** The files that this tab adds now. */
-  #adding = 0;
-
-  constructor(name: string | undefined, signal: AbortSignal, hear: (message: TabMessage) => void) {
-    this.#name = name;
-    this.#signal = signal;
-    if (name === undefined || typeof BroadcastChannel === "undefined") return;
-    this.#channel = new BroadcastChannel(name);
-    this.#channel.onmessage = ({ data }) => hear(data as TabMessage);
-    // In Node a channel would keep the process alive.
-    (this.#channel as { unref?: () => void }).unref?.();
-  }
-
-  post(message: TabMessage): void {
-    if (!this.#signal.aborted) this.#channel?.postMessage(message);
-  }
-
+export interface Tabs {
+  post(message: TabMessage): void;
   /** Runs it while no other tab has this lock. */
-  async alone<T>(what: string, run: () => Promise<T>, mode: LockMode = "exclusive"): Promise<T> {
-    const locks = this.#locks;
-    return locks ? locks.request(`${this.#name}/${what}`, { mode, signal: this.#signal }, run) : run();
-  }
-
+  alone<T>(lock: string, run: () => Promise<T>): Promise<T>;
   /** Adds a file: meanwhile no tab removes chunks that no record names. */
-  async adding<T>(run: () => Promise<T>): Promise<T> {
-    this.#adding += 1;
-    try {
-      return await this.alone("add", run, "shared");
-    } finally {
-      this.#adding -= 1;
-    }
-  }
-
+  adding<T>(run: () => Promise<T>): Promise<T>;
   /** Runs it if no tab adds a file. */
-  async ifNoneAdds(run: () => Promise<void>): Promise<void> {
-    if (this.#adding > 0) return;
-    const locks = this.#locks;
-    if (!locks) return run();
-    await locks.request(`${this.#name}/add`, { ifAvailable: true }, async (lock) => {
-      if (lock) await run();
-    });
-  }
+  ifNoneAdds(run: () => Promise<void>): Promise<void>;
+  end(): void;
+}
 
-  end(): void {
-    this.#channel?.close();
+export function tabsOf(name: string | undefined, signal: AbortSignal, hear: (message: TabMessage) => void): Tabs {
+  const isAlone = name === undefined;
+  const channel = isAlone || typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(name);
+  if (channel) {
+    channel.onmessage = ({ data }) => hear(data as TabMessage);
+    // In Node a channel would keep the process alive.
+    (channel as { unref?: () => void }).unref?.();
   }
-
-  get #locks(): LockManager | undefined {
+  /** The files that this tab adds now. */
+  let adding = 0;
+  /** Runs it with a lock, which is null if it is not available. Without locks, at once. */
+  const locked = async <T>(lock: string, run: (lock: unknown) => T | Promise<T>, options: LockOptions = { signal }): Promise<T> => {
     const { navigator } = globalThis as { navigator?: { locks?: LockManager } };
-    return this.#name === undefined ? undefined : navigator?.locks;
-  }
+    const locks = isAlone ? undefined : navigator?.locks;
+    return locks ? locks.request(`${name}/${lock}`, options, run) : run(true);
+  };
+  return {
+    post: (message) => {
+      if (!signal.aborted) channel?.postMessage(message);
+    },
+    alone: locked,
+    async adding(run) {
+      adding++;
+      try {
+        return await locked("add", run, { mode: "shared", signal });
+      } finally {
+        adding--;
+      }
+    },
+    async ifNoneAdds(run) {
+      if (adding === 0) await locked("add", (lock) => lock && run(), { ifAvailable: true });
+    },
+    end: () => channel?.close(),
+  };
 }

@@ -23,110 +23,67 @@ interface Parts {
   readonly pauses: Pauses;
 }
 
-export class Uploads {
-  readonly #parts: Parts;
-  readonly #work: () => void;
-  #needed = new Set<string>();
-  /** The epoch in which the core heard of an object. If it asks again, the object is not there as the list that it is. */
-  readonly #told = new Map<string, string>();
-
-  constructor(parts: Parts) {
-    this.#parts = parts;
-    this.#work = rounds(
-      parts.pauses,
-      () => this.#may,
-      () => this.#round(),
-      (code) => this.#wait(code),
-    );
-  }
-
+export interface Uploads {
   /** The core waits for a word on these. */
-  needed(shas: readonly string[]): void {
-    const before = [...this.#needed];
-    this.#needed = new Set(shas);
-    for (const sha of before) if (!this.has(sha)) this.#over(sha);
-    this.go();
-  }
-
-  has(sha: string): boolean {
-    return this.#needed.has(sha);
-  }
-
+  needed(shas: readonly string[]): void;
+  has(sha: string): boolean;
   /** Goes on, if it may. */
-  go(): void {
-    if (!this.#may) this.#wait();
-    this.#work();
-  }
-
+  go(): void;
   /** Another session leads now. */
-  pause(): void {
-    for (const sha of this.#needed) this.#over(sha);
-  }
+  pause(): void;
+}
 
-  get #may(): boolean {
-    const { host, remote } = this.#parts;
-    return this.#needed.size > 0 && remote.isOpen && host.status.leads;
-  }
+export function uploadsOf(parts: Parts): Uploads {
+  const { host, catalogue, remote, states } = parts;
+  let needed = new Set<string>();
+  /** The epoch in which the core heard of an object. If it asks again, the object is not there as the list that it is. */
+  const told = new Map<string, string>();
 
-  #wait(code?: string): void {
-    if (this.#parts.host.status.leads) for (const sha of this.#needed) this.#parts.states.set(sha, { phase: "waiting", ...(code && { code }) });
-  }
+  const has = (sha: string): boolean => needed.has(sha);
+  const over = (sha: string): void => states.set(sha, null);
+  const left = (): { sha: string }[] => (host.status.leads ? [...needed].map((sha) => ({ sha })) : []);
 
-  /** Goes through all that is needed, once. */
-  async #round(): Promise<void> {
-    const { catalogue, remote } = this.#parts;
-    const files: Entry[] = [];
-    for (const sha of [...this.#needed]) {
-      const entry = await catalogue.find(sha);
-      if (entry) files.push(entry);
-      else this.#settle([sha], "absent");
+  const settle = (files: readonly { key: string }[], verdict: string, epoch?: Epoch): void => {
+    const shas = files.map(({ key }) => key);
+    if (epoch) for (const sha of shas) told.set(sha, String(epoch));
+    const still = shas.filter((sha) => needed.delete(sha));
+    for (const sha of still) {
+      if (VERDICTS.includes(verdict)) states.set(sha, { phase: "failed", code: verdict });
+      else over(sha);
     }
-    if (files.length === 0) return;
-    let there = new Set<string>();
-    await this.#guard(files, async () => {
-      const answer = await remote.have(files.flatMap(({ key, chunks }) => [key, ...chunks]));
-      ({ there } = answer);
-      const told = String(answer.epoch);
-      const isThere = ({ key }: Entry): boolean => there.has(key) && this.#told.get(key) !== told;
-      this.#confirm(files.filter(isThere), answer.epoch);
-    });
-    await inTurn(files, (entry) => this.#guard([entry], () => this.#send(entry, there)));
-  }
+    if (still.length > 0) host.settle(still, verdict, epoch);
+  };
 
   /** A verdict ends these files; any other error ends the round. */
-  async #guard(files: readonly Entry[], work: () => Promise<void>): Promise<void> {
+  const guard = async (files: readonly Entry[], work: () => Promise<void>): Promise<void> => {
     try {
       await work();
     } catch (error) {
       const { code } = toFault(error);
       if (!VERDICTS.includes(code)) throw error;
-      this.#settle(files.map(({ key }) => key), code);
+      settle(files, code);
     }
-  }
+  };
 
   /** Sends the missing objects of a file, and has it confirmed. */
-  async #send(entry: Entry, there: Set<string>): Promise<void> {
-    const { catalogue, remote, states } = this.#parts;
+  const send = async (entry: Entry, there: Set<string>): Promise<void> => {
     const { key, size, chunks } = entry;
-    const isOver = (): boolean => !this.has(key) || !this.#may;
+    const isOver = (): boolean => !has(key) || !remote.isOpen() || !host.status.leads;
     const tell = (): void => {
       const sent = chunks.reduce((sum, digest, place) => sum + (there.has(digest) ? lengthOf(size, place) : 0), 0);
-      states.set(key, { phase: "sending", sent });
+      if (!isOver()) states.set(key, { phase: "sending", sent });
     };
-    const send = (digests: Iterable<string>): Promise<void> =>
-      inTurn(digests, async (digest) => {
-        if (isOver() || there.has(digest)) return;
-        await remote.put(digest, async () => {
-          const bytes = await catalogue.chunk(digest);
-          if (!bytes) throw fault("local_data_lost", "the device lost the bytes");
-          return bytes;
-        });
-        there.add(digest);
-        if (!isOver()) tell();
-      });
-    if (isOver()) return;
     tell();
-    await send(new Set(chunks));
+    await inTurn(new Set(chunks), async (digest) => {
+      if (isOver() || there.has(digest)) return;
+      await remote.put(digest, async () => {
+        const bytes = await catalogue.chunk(digest);
+        if (!bytes) throw fault("local_data_lost", "the device lost the bytes");
+        return bytes;
+      });
+      there.add(digest);
+      tell();
+    });
     if (isListed(size) && !isOver()) {
       await remote.put(key, () => listOf(chunks), size).catch((error: unknown) => {
         const { files } = refusalOf(error as EscaleError);
@@ -138,24 +95,39 @@ export class Uploads {
     if (isOver()) return;
     const confirmed = await remote.have([key]);
     if (!confirmed.there.has(key)) throw fault("unavailable", "upload not confirmed");
-    this.#confirm([entry], confirmed.epoch);
-  }
+    settle([entry], "there", confirmed.epoch);
+  };
 
-  #confirm(files: readonly Entry[], epoch: Epoch): void {
-    for (const { key } of files) this.#told.set(key, String(epoch));
-    this.#settle(files.map(({ key }) => key), "there", epoch);
-  }
-
-  #settle(shas: readonly string[], verdict: string, epoch?: Epoch): void {
-    const still = shas.filter((sha) => this.#needed.delete(sha));
-    for (const sha of still) {
-      if (VERDICTS.includes(verdict)) this.#parts.states.set(sha, { phase: "failed", code: verdict });
-      else this.#over(sha);
+  /** Goes through all that is needed, once. */
+  const go = rounds(parts, left, async () => {
+    const files: Entry[] = [];
+    for (const sha of [...needed]) {
+      const entry = await catalogue.find(sha);
+      if (entry) files.push(entry);
+      else settle([{ key: sha }], "absent");
     }
-    if (still.length > 0) this.#parts.host.settle(still, verdict, epoch);
-  }
+    if (files.length === 0) return;
+    let there = new Set<string>();
+    await guard(files, async () => {
+      const answer = await remote.have(files.flatMap(({ key, chunks }) => [key, ...chunks]));
+      ({ there } = answer);
+      const epoch = String(answer.epoch);
+      settle(files.filter(({ key }) => there.has(key) && told.get(key) !== epoch), "there", answer.epoch);
+    });
+    await inTurn(files, (entry) => guard([entry], () => send(entry, there)));
+  });
 
-  #over(sha: string): void {
-    this.#parts.states.set(sha, null);
-  }
+  return {
+    needed(shas) {
+      const before = [...needed];
+      needed = new Set(shas);
+      for (const sha of before) if (!has(sha)) over(sha);
+      go();
+    },
+    has,
+    go,
+    pause() {
+      for (const sha of needed) over(sha);
+    },
+  };
 }

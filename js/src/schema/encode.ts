@@ -2,14 +2,13 @@
  * Encodes values of the application as JSON for the core, and refuses those that cannot be sent. `values.ts` decodes.
  */
 
+import { encodeBase64Url } from "../base/base64.js";
 import { isBytes } from "../base/bytes.js";
 import { raise, type EscaleError } from "../base/errors.js";
 import { isMap, type Raw } from "./values.js";
 
 /** Depth of nested values: the bound of `src/limits.rs`. */
 const DEPTH_MAX = 32;
-/** Bytes that `String.fromCharCode` takes at a time: with more arguments the call can overflow the stack. */
-const CHUNK_BYTES = 0x8000;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const LOOKS_ESCAPED = /^\$+bytes$/;
 
@@ -77,14 +76,6 @@ function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   // Another realm (a frame, a test's context) has another `Object.prototype`, which has no prototype either.
   return prototype === null || Object.getPrototypeOf(prototype) === null;
-}
-
-function encodeBase64Url(bytes: Uint8Array): string {
-  let binary = "";
-  for (let start = 0; start < bytes.length; start += CHUNK_BYTES) {
-    binary += String.fromCharCode(...bytes.subarray(start, start + CHUNK_BYTES));
-  }
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
 function bad(place: string, what: string): EscaleError {

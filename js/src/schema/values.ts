@@ -1,5 +1,7 @@
 /** Values of documents: their type, and their decoding from the core's JSON. `encode.ts` encodes. */
 
+import { decodeBase64Url } from "../base/base64.js";
+
 /** A value that a property of a document can hold. */
 export type Value =
   | string
@@ -50,9 +52,4 @@ export function freezeDeep<T>(value: T): T {
 /** Whether a value is a plain map, as `data` must be. */
 export function isMap(value: unknown): value is Raw {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
-}
-
-function decodeBase64Url(text: string): Uint8Array {
-  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(binary, (char) => char.charCodeAt(0));
 }
