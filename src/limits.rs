@@ -84,8 +84,8 @@ pub const LOCAL_DOCUMENTS_MAX: usize = 2_000;
 /// See [`LOCAL_DOCUMENTS_MAX`].
 pub const LOCAL_BYTES_MAX: usize = 16 << 20;
 
-/// The last writes of a local document that its record names, and those of its own batch: one that comes a second time is
-/// among them, and is not carried out again.
+/// The writes before it that the record of a local document names, in addition to those of its own batch. The session does
+/// not carry them out a second time.
 pub const LOCAL_REPLACED_MAX: usize = 16;
 
 /// How often a session uploads the files of an operation again because the server lacks them.
