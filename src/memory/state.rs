@@ -275,8 +275,17 @@ impl Memory {
         }
         self.dirty.links.insert((def.clone(), key.1.clone()));
         if collection.sharing.add(&mut document.defs, def) {
-            self.unreported.note(&mut self.collections, def, &key.1);
-            self.pins.touch(key);
+            self.note_link(def, key);
+        }
+    }
+
+    /// Notes that a document joined a def or left it.
+    fn note_link(&mut self, def: &Def, key: &DocKey) {
+        self.unreported.note(&mut self.collections, def, &key.1);
+        self.pins.touch(key);
+        // The items of a parent that is being deleted are hidden in all their defs (R19).
+        if self.hidden.contains(def) {
+            self.note_in_all(key);
         }
     }
 
@@ -311,8 +320,7 @@ impl Memory {
             return;
         }
         let is_unheld = document.defs.is_empty();
-        self.unreported.note(&mut self.collections, def, pk);
-        self.pins.touch(&key);
+        self.note_link(def, &key);
         if is_unheld && !self.pins.holds(&key) {
             self.remove_document(&key);
         }

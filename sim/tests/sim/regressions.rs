@@ -429,3 +429,21 @@ fn r8_a_deletion_that_another_one_made_needless_is_not_listed_as_lost() {
         ],
     );
 }
+
+/// A session showed an item by itself, and deleted its parent, which it did not hold. Then the list of the parent's items came,
+/// and the item was hidden with them. The view of the item alone was not told.
+#[test]
+fn r19_an_item_that_joins_a_hidden_list_is_hidden_wherever_it_is_shown() {
+    replay(
+        "horizons",
+        827_979,
+        &[
+            Action::Delete { doc: 9 },
+            Action::WriteMany { from: 9, count: 6, section: 1, tags: 6 },
+            Action::Subscribe { client: 0, def: 20 },
+            Action::Wait { ticks: 21 },
+            Action::Subscribe { client: 0, def: 14 },
+            Action::Op { client: 0, what: 205, doc: 9, arg: 128 },
+        ],
+    );
+}
