@@ -107,6 +107,56 @@ fn r29_writes_of_a_local_document_that_come_twice_undo_no_later_one() {
     }
 }
 
+/// A follower's batch holds a draft that the leader has deleted meanwhile, a new draft and a note. It was handed in, so
+/// nothing of it may be lost but the change of the deleted draft (R10, R29).
+#[test]
+fn r29_a_batch_that_was_handed_in_holds_although_another_tab_deleted_a_draft_of_it() {
+    let of = |class: &str, id: &str| {
+        Value::from([("class", class.into()), ("data", Value::from([("id", id.into())]))])
+    };
+    let delete = |id: &str| Value::from([("class", LOCAL.into()), ("key", Value::Array(vec![id.into()]))]);
+    let part = |name: &str, args: Value| Value::from([("name", name.into()), ("args", args)]);
+    let shows = |tab: &Tab, class: &str, id: &str| {
+        let key = tab.machine.key_of(class, &[id]).expect("a key");
+        let found = tab.machine.find(&name(class), &key.1);
+        found
+            .and_then(|id| tab.machine.memory().shown_by_id(id))
+            .is_some_and(|(_, shown)| shown.data.is_some())
+    };
+    let device = MemoryDevice::shared();
+    let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    let say = |tab: &mut Tab, number: u8, name: &str, args: Value| {
+        let id = format!("0190b3c4-0000-7000-8000-0000000000{number:02x}");
+        let (name, touches, after) = (name.to_owned(), Vec::new(), Vec::new());
+        tab.feed(Event::Write(Write { id: id.clone(), name, args, touches, after }), NOW);
+        settle(tab);
+        assert!(tab.saved.contains(&id));
+        id
+    };
+    say(&mut leader, 1, "doc.put", of(LOCAL, "first"));
+    look(&mut follower);
+    assert!(shows(&follower, LOCAL, "first"));
+    say(&mut leader, 2, "doc.delete", delete("first"));
+    let ops = vec![
+        part("doc.delete", delete("first")),
+        part("doc.put", of(LOCAL, "second")),
+        part("doc.put", of("Doc", "note")),
+    ];
+    let batch = say(&mut follower, 3, "batch", Value::from([("ops", Value::Array(ops))]));
+    let alone = say(&mut follower, 4, "doc.delete", delete("first"));
+    for _ in 0..3 {
+        look(&mut leader);
+        look(&mut follower);
+    }
+    assert_eq!(follower.ended[&alone].as_ref().map_err(Error::code), Err(Code::NotFound));
+    for tab in [&leader, &follower, &reopen(&device)] {
+        assert!(!shows(tab, LOCAL, "first") && shows(tab, LOCAL, "second") && shows(tab, "Doc", "note"));
+        assert_eq!(pending(tab), BTreeSet::from([batch.clone()]), "the note is on its way");
+    }
+    assert!(!follower.ended.contains_key(&batch));
+}
+
 fn pending(tab: &Tab) -> BTreeSet<String> {
     tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
 }

@@ -69,10 +69,10 @@ export class Requests {
     }
     // The stored data is of an older release, and a patch would mix two releases. So the whole document is written,
     // with the version that was read as a condition. If the session resolves conflicts of the class, it adds that
-    // condition itself, and resolves the conflict.
+    // condition itself, and resolves the conflict. A local document has no version.
     const data = encodeDocument(this.#schema, className, patched(migrated as Raw, { ...patch, set: { ...(changes as Raw) } }));
     const meta = this.#core.meta(id);
-    const read = meta && !meta.pending && !this.#resolvesConflicts(className) ? { ifVersion: meta.v } : {};
+    const read = meta?.v && !meta.pending && !this.#resolvesConflicts(className) ? { ifVersion: meta.v } : {};
     return { name: "doc.put", args: { class: className, data, ...read, ...ifVersion } };
   }
 

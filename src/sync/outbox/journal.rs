@@ -34,6 +34,8 @@ pub struct RecordIndex {
     pub lost: bool,
     /// Its operation, and the number under which the server accepted it.
     op: (Arc<str>, Option<u64>),
+    /// The operations that it had replaced.
+    replaces: Vec<Arc<str>>,
     pub actions: Vec<ActionIndex>,
 }
 
@@ -84,7 +86,8 @@ impl Journal {
     pub fn index(&mut self, record: &JournalRecord) {
         let op_id: Arc<str> = record.op_id.as_str().into();
         self.ids.insert(op_id.clone(), record.number);
-        self.ids.extend(record.replaces.iter().map(|id| (id.as_str().into(), record.number)));
+        let replaces: Vec<Arc<str>> = record.replaces.iter().map(|id| id.as_str().into()).collect();
+        self.ids.extend(replaces.iter().map(|id| (id.clone(), record.number)));
         let actions = record.actions.iter().map(|action| ActionIndex {
             rowid: action.rowid,
             class: action.class.clone(),
@@ -94,7 +97,8 @@ impl Journal {
             accepted: action.commit.is_some(),
         });
         let (pending, lost) = (record.op.is_some(), record.lost);
-        let index = RecordIndex { pending, lost, op: (op_id, record.seq), actions: actions.collect() };
+        let index =
+            RecordIndex { pending, lost, op: (op_id, record.seq), replaces, actions: actions.collect() };
         self.records.insert(record.number, index);
     }
 }
@@ -140,7 +144,15 @@ impl Outbox {
     /// after an opening. Otherwise a session that stays open for long would grow with everything that it ever
     /// wrote.
     fn forget_record(&mut self, number: u64) {
-        let Some(RecordIndex { op: (op_id, seq), .. }) = self.journal.records.remove(&number) else { return };
+        let Some(RecordIndex { op: (op_id, seq), replaces, .. }) = self.journal.records.remove(&number)
+        else {
+            return;
+        };
+        for id in replaces {
+            if self.journal.ids.get(&id) == Some(&number) {
+                self.journal.ids.remove(&id);
+            }
+        }
         if self.journal.ids.get(&op_id) == Some(&number) {
             self.journal.ids.remove(&op_id);
             self.sender.accepted.remove(&(seq.unwrap_or(0), String::from(&*op_id)));

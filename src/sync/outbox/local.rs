@@ -51,54 +51,60 @@ pub(super) fn write_parts(
     let (name, args) = (write.name.clone(), write.args.clone());
     let issued = Issued { nth: table.issued, name, args, insists: None };
     let has_rest = take_out(&mut write, local);
-    let mut parts: Vec<(&DocKey, OpId)> = Vec::new();
+    let mut parts: Vec<(&DocKey, OpId, (String, Value))> = Vec::new();
     for (_, Change { key, .. }) in local {
-        if !parts.iter().any(|(other, _)| *other == key) {
+        if parts.iter().any(|(other, ..)| *other == key) {
+            continue;
+        }
+        let changes = local.iter().map(|(_, change)| change).filter(|change| change.key == *key);
+        if let Some(settled) = settled(ctx, table, key, changes) {
             let is_first = parts.is_empty() && !has_rest;
             let new = if is_first { id.clone() } else { make_id(ctx.clock.wall_ms, &mut *ctx.random)? };
-            parts.push((key, new));
+            parts.push((key, new, settled));
         }
+    }
+    let count = parts.len() + usize::from(has_rest);
+    if count == 0 {
+        return fail(Code::NotFound, "another session has deleted the document: only a put restores it");
     }
     // Nothing fails from here on.
     if has_rest {
-        write.touches.retain(|key| !ctx.memory.class(key.0).is_local());
         write_one(ctx, table, write)?;
     }
-    let is_alone = parts.len() == 1 && !has_rest;
-    for (key, new) in parts {
-        let changes = local.iter().map(|(_, change)| change).filter(|change| change.key == *key);
-        let (name, args) = settled(ctx, table, key, changes);
-        let with = (new != id, (!is_alone).then_some(&id));
+    for (key, new, (name, args)) in parts {
+        let with = (new != id, (count > 1).then_some(&id));
         let write = Write { id: new, name, args, touches: Vec::new(), after: Vec::new() };
         put_local(ctx, table, write, key, with)?;
     }
     if let Some(op) = table.get_mut(&id) {
-        op.with = Some(id.clone()).filter(|_| !is_alone).or(op.with.take());
+        op.with = Some(id.clone()).filter(|_| count > 1).or(op.with.take());
         op.issued = Some(Box::new(issued));
     }
     Ok(())
 }
 
-/// The put or the deletion that has the effect of these changes to a local document.
+/// The put or the deletion that has the effect of these changes to a local document. None if another session has deleted it,
+/// and nothing puts it again.
 fn settled<'c>(
     ctx: &Ctx,
     table: &Table,
     key: &DocKey,
     changes: impl Iterator<Item = &'c Change>,
-) -> (String, Value) {
-    let (mut last, mut state) = (State::new(), local_state(table, key));
+) -> Option<(String, Value)> {
+    let (mut last, mut state) = (None, local_state(table, key));
     for change in changes {
-        last = state.clone().unwrap_or(last);
+        last = state.clone().or(last);
         state = change.kind.apply(state);
     }
     let class = ctx.memory.class(key.0);
     let (name, what) = if let Some(state) = state {
         ("doc.put", ("data", Value::Map(state)))
     } else {
+        let last = last?;
         let parts = class.key().iter().filter_map(|name| last.get(name.as_str()).cloned());
         ("doc.delete", ("key", Value::Array(parts.collect())))
     };
-    (name.to_owned(), Value::from([("class", Value::from(class.name().as_str())), what]))
+    Some((name.to_owned(), Value::from([("class", Value::from(class.name().as_str())), what])))
 }
 
 /// A local document as this session's operations leave it.

@@ -125,8 +125,8 @@ impl Table {
     pub fn remove(&mut self, order: u64) -> Option<PendingOp> {
         let op = self.ops.remove(&order)?;
         self.by_id.remove(&op.state.id);
-        // Without other operations, none names another one.
-        if self.ops.is_empty() {
+        // Without other operations, none names another one. Local documents name none.
+        if self.ops.values().all(PendingOp::is_local) {
             self.naming.clear();
         }
         for key in op.shown_on() {
@@ -180,7 +180,8 @@ impl Table {
 impl Table {
     /// Issues an operation of the application, after all others. A follower hands it in as it is: the leader has the
     /// state of local documents.
-    pub fn write(&mut self, ctx: &mut Ctx, write: Write) -> Result<()> {
+    pub fn write(&mut self, ctx: &mut Ctx, mut write: Write) -> Result<()> {
+        write.touches.retain(|key| !ctx.memory.class(key.0).is_local());
         let local = local_changes(ctx.memory.schema(), &write.name, &write.args)?;
         if local.is_empty() || ctx.is_following() {
             write_one(ctx, self, write)

@@ -9,7 +9,7 @@ use super::optimistic::is_shown_on;
 use super::table::Table;
 use crate::codec::{Data, Format, encode};
 use crate::error::{Code, Error, Result, fail};
-use crate::journal::{Change, ChangeKind, State, changes_of, is_built_in};
+use crate::journal::{Change, ChangeKind, IfVersion, PendingOp, State, changes_of, is_built_in};
 use crate::limits::{
     LOCAL_BYTES_MAX, LOCAL_DOCUMENTS_MAX, NAME_CHARS_MAX, OPERATION_BYTES_MAX, VALUE_DEPTH_MAX,
 };
@@ -90,10 +90,14 @@ fn check_outcome(ctx: &Ctx, table: &Table, changes: &[Change], order: u64) -> Re
                 "the parent of this item is deleted: put the parent first",
             ));
         }
-        if change.if_version.is_some() && is_local(ctx, &change.key) {
+        let is_of_local = |expected: &IfVersion| {
+            is_local(ctx, &change.key)
+                || matches!(expected, IfVersion::Of(id) if table.get(id).is_some_and(PendingOp::is_local))
+        };
+        if change.if_version.as_ref().is_some_and(is_of_local) {
             return fail(
                 Code::BadOption,
-                "a local document has no version: a write of it takes no `ifVersion`",
+                "a local document has no version: `ifVersion` is neither for its writes nor names one",
             );
         }
         let before =

@@ -126,15 +126,9 @@ impl Replay<'_> {
             return Ok(());
         }
         let local = outbox::local_changes(self.ctx.memory.schema(), &name, &args).unwrap_or_default();
-        // Other sessions have changed local documents meanwhile.
-        let checked = if local.is_empty() {
-            Ok(())
-        } else {
-            outbox::check_write(self.ctx, &self.outbox.table, &name, &args)
-        };
         let touches = touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
         let write = Write { id: id.clone(), name, args, touches, after };
-        match checked.and_then(|()| self.outbox.table.write(self.ctx, write)) {
+        match self.outbox.table.write(self.ctx, write) {
             Ok(()) => {
                 if let Some(op) = self.outbox.table.get_mut(&id) {
                     op.state.at = at;
@@ -145,7 +139,7 @@ impl Replay<'_> {
                 }
                 self.tabs.from_inbox.extend(key.map(|key| (id, key)));
             }
-            // Issued by another version of the application.
+            // Issued by another version of the application, or a change of a local document that is deleted meanwhile.
             Err(error) => {
                 self.outbox.table.refuse(self.ctx, id, error);
                 self.tabs.done.extend(key);
