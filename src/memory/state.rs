@@ -275,17 +275,7 @@ impl Memory {
         }
         self.dirty.links.insert((def.clone(), key.1.clone()));
         if collection.sharing.add(&mut document.defs, def) {
-            self.note_link(def, key);
-        }
-    }
-
-    /// Notes that a document joined a def or left it.
-    fn note_link(&mut self, def: &Def, key: &DocKey) {
-        self.unreported.note(&mut self.collections, def, &key.1);
-        self.pins.touch(key);
-        // The items of a parent that is being deleted are hidden in all their defs (R19).
-        if self.hidden.contains(def) {
-            self.note_in_all(key);
+            note_link(self, def, key);
         }
     }
 
@@ -320,7 +310,7 @@ impl Memory {
             return;
         }
         let is_unheld = document.defs.is_empty();
-        self.note_link(def, &key);
+        note_link(self, def, &key);
         if is_unheld && !self.pins.holds(&key) {
             self.remove_document(&key);
         }
@@ -381,4 +371,14 @@ pub fn lease(memory: &mut Memory, def: &Def, lease: u64) -> bool {
     }
     memory.dirty.restate(def);
     true
+}
+
+/// Notes that a document joined a def or left it.
+fn note_link(memory: &mut Memory, def: &Def, key: &DocKey) {
+    memory.unreported.note(&mut memory.collections, def, &key.1);
+    memory.pins.touch(key);
+    // The items of a parent that is being deleted are hidden in all their defs (R19).
+    if memory.hidden.contains(def) {
+        memory.note_in_all(key);
+    }
 }

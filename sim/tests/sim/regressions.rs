@@ -431,7 +431,7 @@ fn r8_a_deletion_that_another_one_made_needless_is_not_listed_as_lost() {
 }
 
 /// A session showed an item by itself, and deleted its parent, which it did not hold. Then the list of the parent's items came,
-/// and the item was hidden with them. The view of the item alone was not told.
+/// and the item was hidden with them. The session did not report that to the view of the item itself.
 #[test]
 fn r19_an_item_that_joins_a_hidden_list_is_hidden_wherever_it_is_shown() {
     replay(
