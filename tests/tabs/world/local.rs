@@ -49,8 +49,8 @@ fn value_of(seen: Option<&BTreeMap<String, Value>>, property: &str) -> Option<i6
 }
 
 impl World {
-    /// A tab writes its slot's document or the shared one: a put, a patch, a deletion, or one of them in a batch with an
-    /// addition to a counter.
+    /// A tab puts, patches or deletes its slot's document or the shared one. Sometimes it does so in a batch that also adds to
+    /// a counter.
     pub(super) fn act_local(&mut self, number: usize) {
         let is_own = self.below(4) > 0;
         let doc = if is_own { format!("own{number}") } else { SHARED.to_owned() };
@@ -119,8 +119,8 @@ impl World {
         }
     }
 
-    /// All tabs and the device have the same local documents, and those of a slot are as it left them: no write that
-    /// a tab reported as saved is missing (R10, R29).
+    /// All tabs show the local documents that the device has. No write of a slot that a tab reported as saved is missing
+    /// (R10, R29).
     pub(super) fn compare_locals(&mut self) {
         let (reopened, _) = Tab::open_damaged(&self.device, 1, self.policy, self.limits);
         for doc in (0..self.tabs.len()).map(|n| format!("own{n}")).chain([SHARED.to_owned()]) {
