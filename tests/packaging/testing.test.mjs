@@ -64,6 +64,16 @@ test("a device keeps its data across openings, in `avion` as well", async (t) =>
   assert.deepEqual(again.subscriptions(), ["Note"]);
 });
 
+test("a wipe deletes the data of the device, and a later session begins without it", async (t) => {
+  const world = await worldOf(t);
+  const first = await world.open();
+  first.collection("Note", {});
+  await world.settled();
+  await first.wipe();
+  await assert.rejects(world.open({ mode: "avion" }), { code: "no_store" });
+  assert.deepEqual((await world.open()).subscriptions(), []);
+});
+
 test("a killed page loses what it had not saved, keeps what it had, and its request never arrives", async (t) => {
   const world = await worldOf(t);
   const session = await world.open();

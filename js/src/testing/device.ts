@@ -1,6 +1,6 @@
 /** A device in memory: its records outlive the pages that write them. */
 
-import { Database, memoryDatabases, Table } from "../wasm/memory-databases.js";
+import { Asking, Database, later, memoryDatabases, Table } from "../wasm/memory-databases.js";
 
 export class MemoryDevice {
   readonly factory: IDBFactory;
@@ -8,7 +8,14 @@ export class MemoryDevice {
 
   constructor(databases = new Map<string, Database>()) {
     this.#databases = databases;
-    this.factory = memoryDatabases(databases);
+    // Only one session has a device open, and it closes its own connections before a wipe.
+    const deleteDatabase = (name: string): object => {
+      const asking = new Asking<undefined>();
+      databases.delete(name);
+      later(() => asking.answer(undefined));
+      return asking;
+    };
+    this.factory = Object.assign(memoryDatabases(databases), { deleteDatabase }) as IDBFactory;
   }
 
   /** A device with the records of this moment. Later writes to either do not reach the other. */

@@ -15,7 +15,7 @@ interface Entry {
 /**
  * Runs `work` in a task of its own, after the page's current work. A message does that without the delay of a timer.
  */
-function later(work: () => void): void {
+export function later(work: () => void): void {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {
     port1.close();
@@ -25,7 +25,7 @@ function later(work: () => void): void {
 }
 
 /** A request that is answered later, by its transaction or with a database. */
-class Asking<T> {
+export class Asking<T> {
   result: T | undefined;
   onsuccess: ((event: object) => void) | null = null;
   onerror: ((event: object) => void) | null = null;
