@@ -207,9 +207,8 @@ impl Memory {
             let present = present.map(order::set_of);
             // `present` is as of the last page's snapshot; without it, the load is as of its first page.
             let keep_from = Stamp::new(era, if present.is_some() { context.settled } else { settle });
-            for pk in self.collections[def].set.unaccounted(present.as_ref(), keep_from) {
-                self.drop_link(def, &pk);
-            }
+            let gone = self.collections[def].set.unaccounted(present.as_ref(), keep_from);
+            self.drop_links(def, gone);
         }
         settle_at(self, def, Stamp::new(era, settle));
     }
@@ -326,7 +325,7 @@ impl Memory {
         let is_lost = self.documents.get(&key).is_some_and(|d| matches!(d.content, Content::Lost));
         if !answered && is_lost {
             for def in self.holders(&key).iter() {
-                self.drop_link(def, &key.1);
+                self.drop_links(def, vec![key.1.clone()]);
             }
         }
         true

@@ -16,7 +16,7 @@ use crate::model::{Def, Epoch, Pk, SortedMap, SortedSet};
 
 /// Documents and collections of one org and account.
 ///
-/// Every change goes through [`Memory::link`], [`Memory::unlink`] and [`Memory::drop_link`], which keep `pk
+/// Every change goes through [`Memory::link`], [`Memory::unlink`] and [`Memory::drop_links`], which keep `pk
 /// in collection.pks <=> def in document.defs` and remove a document that no def holds.
 pub struct Memory {
     pub(super) schema: Schema,
@@ -145,9 +145,7 @@ impl Memory {
         // storage.
         let marks: Vec<Pk> = collection.set.marks().map(|(pk, _)| pk.clone()).collect();
         self.dirty.links.extend(marks.into_iter().map(|pk| (def.clone(), pk)));
-        for pk in keys {
-            self.drop_link(def, &pk);
-        }
+        self.drop_links(def, keys);
         self.collections.remove(def);
         self.dirty.collections.insert(def.clone());
         self.dirty.subscriptions = true;
@@ -200,7 +198,7 @@ impl Memory {
     pub fn remove_expired(&mut self, now_ms: u64) {
         while let Some(key) = self.documents.take_expired(now_ms) {
             for def in self.holders(&key).iter() {
-                self.drop_link(def, &key.1);
+                self.drop_links(def, vec![key.1.clone()]);
             }
         }
     }
@@ -286,33 +284,51 @@ impl Memory {
             self.dirty.links.insert((def.clone(), pk.clone()));
         }
         if self.collections[def].set.member(pk).is_none() {
-            self.release(def, pk);
+            self.release(def, vec![pk.clone()]);
         }
     }
 
-    /// Removes a document from a def without a removal tombstone.
-    pub(super) fn drop_link(&mut self, def: &Def, pk: &Pk) {
-        if self.collections.get_mut(def).is_some_and(|collection| collection.set.forget(pk)) {
-            self.dirty.links.insert((def.clone(), pk.clone()));
-            self.release(def, pk);
-        }
+    /// Removes documents from a def without removal tombstones.
+    pub(super) fn drop_links(&mut self, def: &Def, mut pks: Vec<Pk>) {
+        let Some(collection) = self.collections.get_mut(def) else { return };
+        pks.retain(|pk| collection.set.forget(pk));
+        self.dirty.links.reserve(pks.len());
+        self.dirty.links.extend(pks.iter().map(|pk| (def.clone(), pk.clone())));
+        self.release(def, pks);
     }
 
-    /// Updates the other side of R2: the document no longer names the def, and leaves if it names none.
-    fn release(&mut self, def: &Def, pk: &Pk) {
-        let Some(key) = self.doc_key(def.class(), pk) else { return };
-        let (Some(collection), Some(document)) =
-            (self.collections.get_mut(def), self.documents.get_mut(&key))
+    /// Updates the other side of R2: the documents no longer name the def, and those that name none leave. There may be as
+    /// many as a parent has items, so the def is looked up once.
+    fn release(&mut self, def: &Def, pks: Vec<Pk>) {
+        let (Some(position), Some(collection)) =
+            (self.schema.position(def.class()), self.collections.get_mut(def))
         else {
             return;
         };
-        if !collection.sharing.remove(&mut document.defs, def) {
+        let mut released = Vec::with_capacity(pks.len());
+        for pk in pks {
+            let key = (position as u16, pk);
+            let Some(document) = self.documents.get_mut(&key) else { continue };
+            if collection.sharing.remove(&mut document.defs, def) {
+                collection.touch(&key.1);
+                let is_unheld = document.defs.is_empty();
+                released.push((key, is_unheld));
+            }
+        }
+        if released.is_empty() {
             return;
         }
-        let is_unheld = document.defs.is_empty();
-        note_link(self, def, &key);
-        if is_unheld && !self.pins.holds(&key) {
-            self.remove_document(&key);
+        self.unreported.defs.insert(def.clone());
+        self.dirty.documents.reserve(released.len());
+        let is_hidden = self.hidden.contains(def);
+        for (key, is_unheld) in released {
+            self.pins.touch(&key);
+            if is_hidden {
+                self.note_in_all(&key);
+            }
+            if is_unheld && !self.pins.holds(&key) {
+                self.remove_document(&key);
+            }
         }
     }
 

@@ -265,7 +265,7 @@ impl Memory {
     pub(crate) fn end_following(&mut self) -> bool {
         for key in std::mem::take(&mut self.leaving) {
             for def in self.holders(&key).iter() {
-                self.drop_link(def, &key.1);
+                self.drop_links(def, vec![key.1.clone()]);
             }
             self.remove_document(&key);
         }

@@ -84,9 +84,8 @@ pub fn report(memory: &mut Memory, defs: Vec<Def>) {
 /// R17: a parent was deleted or created, and all its items of that era with an older link are gone. They need no
 /// removal tombstones: the next pull from before the floor brings it again.
 pub fn drop_below(memory: &mut Memory, def: &Def, floor: Stamp) {
-    for pk in memory.collections[def].set.between(Stamp::new(floor.era, 0), floor) {
-        memory.drop_link(def, &pk);
-    }
+    let old = memory.collections[def].set.between(Stamp::new(floor.era, 0), floor);
+    memory.drop_links(def, old);
 }
 
 /// From now on these defs show no items but those with an overlay: their parents are deleted by pending operations
