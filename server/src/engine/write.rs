@@ -88,6 +88,32 @@ impl Stored {
     }
 }
 
+/// The state in which a write leaves the place of a document.
+pub(super) enum After<'m> {
+    /// With a document of these properties.
+    Living(Document, &'m BTreeMap<String, Value>),
+    Tombstone(Document),
+    /// With neither, in a class that is not synchronised.
+    Nothing,
+}
+
+impl After<'_> {
+    fn document(&self) -> Option<&Document> {
+        match self {
+            After::Living(document, _) | After::Tombstone(document) => Some(document),
+            After::Nothing => None,
+        }
+    }
+
+    /// The properties of a living document.
+    fn map(&self) -> Option<&BTreeMap<String, Value>> {
+        match self {
+            After::Living(_, map) => Some(map),
+            After::Tombstone(_) | After::Nothing => None,
+        }
+    }
+}
+
 /// A write in progress, on one org.
 pub struct Writing<'t> {
     pub(super) org: &'t str,
@@ -244,8 +270,8 @@ impl<'t> Writing<'t> {
         if class.has_items() && is_new {
             self.begin_tree(at, v)?;
         }
-        self.store(class, at, before.as_ref().map(|stored| &stored.document), document)?;
-        self.note_files(class, at, Some(&map))?;
+        let before = before.as_ref().map(|stored| &stored.document);
+        self.store(class, at, before, After::Living(document, &map))?;
         Ok(Outcome::Written)
     }
 
@@ -264,11 +290,11 @@ impl<'t> Writing<'t> {
             self.count(Some(&counted), None)?;
         }
         if !class.is_sync() {
-            return self.remove(class, at, before);
+            return self.store(class, at, Some(before), After::Nothing);
         }
         let v = self.version_in(numbered_tree(class, at, &before.shown).as_ref())?;
         let tombstone = self.tombstone((at, v), before, &map)?;
-        self.store(class, at, Some(before), tombstone)?;
+        self.store(class, at, Some(before), After::Tombstone(tombstone))?;
         if let Some(parent) = parent_of(class, &before.shown) {
             self.count_deleted(&parent)?;
         }
@@ -345,72 +371,60 @@ impl<'t> Writing<'t> {
         result
     }
 
-    /// Stores a document or tombstone, and updates collections, indexes and the feed.
-    fn store(&mut self, class: &Class, at: Place, before: Option<&Document>, after: Document) -> Result<()> {
-        let old = before.map(|document| &document.shown);
-        self.note_files(class, at, None)?;
+    /// Leaves a place in that state, and tells the journal and the feed.
+    fn store(&mut self, class: &Class, at: Place, before: Option<&Document>, after: After) -> Result<()> {
+        let nothing = Shown::default();
+        let old = before.map_or(&nothing, |document| &document.shown);
         self.lay_down(class, at, old, &after)?;
-        self.journal((at, after.v), (!after.deleted).then_some(after.data))?;
-        self.note(class, (at, after.v), old.unwrap_or(&Shown::default()), &after.shown)
+        let (v, state, new) = match after {
+            After::Living(document, _) => (document.v, Some(document.data), document.shown),
+            After::Tombstone(document) => (document.v, None, document.shown),
+            After::Nothing => (self.now, None, nothing.clone()),
+        };
+        self.journal((at, v), state)?;
+        self.note(class, (at, v), old, &new)
     }
 
-    /// Stores a document or tombstone, with its memberships and the values of its indexes.
-    pub(super) fn lay_down(
-        &mut self,
-        class: &Class,
-        at: Place,
-        old: Option<&Shown>,
-        after: &Document,
-    ) -> Result<()> {
+    /// Leaves a place in that state, with its memberships, the values of its indexes and its references to files. Every
+    /// write of a document ends here, so that none forgets one of these.
+    pub(super) fn lay_down(&mut self, class: &Class, at: Place, old: &Shown, after: &After) -> Result<()> {
+        self.note_files(class, at, after.map())?;
         let nothing = Shown::default();
-        let old = old.unwrap_or(&nothing);
+        let document = after.document();
+        let new = document.map_or(&nothing, |document| &document.shown);
         for (collection, hashes) in &old.links {
             for hash in hashes {
-                if after.shown.links.get(collection).is_some_and(|kept| kept.contains(hash)) {
+                if new.links.get(collection).is_some_and(|kept| kept.contains(hash)) {
                     continue;
                 }
                 // Needed even if the key cannot change: after a tombstone, a document with another key may
                 // follow.
-                if class.is_sync() {
-                    let state = ChangeState::Left;
-                    self.tx.put_link(at, &Link { collection, hash, v: after.v, state, max_life: None })?;
-                } else {
-                    self.tx.remove_link(at, collection, hash)?;
+                match document {
+                    Some(Document { v, .. }) if class.is_sync() => {
+                        let state = ChangeState::Left;
+                        self.tx.put_link(at, &Link { collection, hash, v: *v, state, max_life: None })?;
+                    }
+                    _ => self.tx.remove_link(at, collection, hash)?,
                 }
             }
         }
-        let state = if after.deleted { ChangeState::Deleted } else { ChangeState::Alive };
-        for (collection, hashes) in &after.shown.links {
-            for hash in hashes {
-                let link = Link { collection, hash, v: after.v, state, max_life: after.max_life };
-                self.tx.put_link(at, &link)?;
-            }
-        }
-        for entry in old.entries.iter().filter(|entry| !after.shown.entries.contains(entry)) {
+        for entry in old.entries.iter().filter(|entry| !new.entries.contains(entry)) {
             let removed = self.tx.remove_entry(at, shown::scope(class, &entry.index, at.org), entry);
             self.unless_blocked(removed)?;
         }
-        for entry in after.shown.entries.iter().filter(|entry| !old.entries.contains(entry)) {
+        let Some(document) = document else { return self.tx.remove_document(at) };
+        let (v, max_life) = (document.v, document.max_life);
+        let state = if document.deleted { ChangeState::Deleted } else { ChangeState::Alive };
+        for (collection, hashes) in &new.links {
+            for hash in hashes {
+                self.tx.put_link(at, &Link { collection, hash, v, state, max_life })?;
+            }
+        }
+        for entry in new.entries.iter().filter(|entry| !old.entries.contains(entry)) {
             let put = self.tx.put_entry(at, shown::scope(class, &entry.index, at.org), entry);
             self.unless_blocked(put)?;
         }
-        self.tx.put_document(at, after)
-    }
-
-    fn remove(&mut self, class: &Class, at: Place, before: &Document) -> Result<()> {
-        for (collection, hashes) in &before.shown.links {
-            for hash in hashes {
-                self.tx.remove_link(at, collection, hash)?;
-            }
-        }
-        for entry in &before.shown.entries {
-            let removed = self.tx.remove_entry(at, shown::scope(class, &entry.index, at.org), entry);
-            self.unless_blocked(removed)?;
-        }
-        self.tx.remove_document(at)?;
-        self.note_files(class, at, None)?;
-        self.journal((at, self.now), None)?;
-        self.note(class, (at, self.now), &before.shown, &Shown::default())
+        self.tx.put_document(at, document)
     }
 
     /// Appends the document's state to the journal; none if it was deleted.

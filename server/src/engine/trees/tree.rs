@@ -13,7 +13,7 @@ use escale::model::{Def, Name, Version};
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
-use crate::engine::write::{Actor, Stored, Writing};
+use crate::engine::write::{Actor, After, Stored, Writing};
 use crate::provider::{Document, FeedRow, Place, Shown, Snapshot, Tree};
 
 /// A tree that a write has read.
@@ -204,7 +204,7 @@ impl Writing<'_> {
         let names: Vec<&Name> = class.key().iter().collect();
         let key = data.pick(&names)?.into_iter().collect();
         let tombstone = self.tombstone((at, v), &document, &key)?;
-        self.lay_down(class, at, Some(&document.shown), &tombstone)?;
+        self.lay_down(class, at, &document.shown, &After::Tombstone(tombstone))?;
         self.tree(parent)?.tree.tombstones += 1;
         Ok(())
     }

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use escale::codec::{FilesRequest, Op, SyncRequest};
-use escale::model::Value;
 use escale::model::schema::Schema;
+use escale::model::{Pk, Value};
 use escale_server::clock::ManualClock;
 use escale_server::engine::{
     Audit, Engine, Filing, Object, Opening, Put, Side, first_site, sha_of, with_files,
 };
 use escale_server::files::Files;
 use escale_server::mark::Mark;
-use escale_server::provider::{MemoryDatabase, MemoryProvider};
+use escale_server::provider::{MemoryDatabase, MemoryProvider, Place};
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 use escale_testkit::seeds;
@@ -77,6 +77,8 @@ enum Action {
     Case(u64),
     DeleteNote(u64),
     DeleteCase(u64),
+    /// One batch that puts a case and a scan of it with these objects, and deletes the case.
+    Brief(u64, Vec<usize>),
     Purge,
     Wait(u64),
 }
@@ -86,10 +88,14 @@ fn action(chance: &mut Chance) -> Action {
     match chance.below(100) {
         0..30 => Action::Upload(chance.below(6) as usize),
         30..36 => Action::Have,
-        36..62 => {
+        36..58 => {
             let files = (0..chance.below(3)).map(|_| chance.below(6) as usize);
             let files = files.collect();
             Action::Write(case, files, chance.is(20).then(|| 1 + chance.below(40)))
+        }
+        58..62 => {
+            let files = (0..chance.below(3)).map(|_| chance.below(6) as usize).collect();
+            Action::Brief(chance.below(2), files)
         }
         62..66 => Action::Case(chance.below(2)),
         66..72 => Action::DeleteNote(chance.below(3)),
@@ -202,9 +208,7 @@ impl World {
             }
             Action::Write(case, files, days) => self.write(*case, files, *days),
             Action::Case(id) => {
-                let data = Value::from([("id", Value::from(id.to_string().as_str()))]);
-                let args = Value::from([("class", Value::from("Case")), ("data", data)]);
-                assert_eq!(self.run("doc.put", args).0, "ok");
+                assert_eq!(self.run("doc.put", case_args(*id)).0, "ok");
                 self.state.lock().unwrap().cases.insert(*id);
             }
             Action::DeleteNote(id) => {
@@ -213,18 +217,40 @@ impl World {
             }
             Action::DeleteCase(id) => {
                 self.delete("Case", *id);
-                let mut state = self.state.lock().unwrap();
-                state.cases.remove(id);
-                state.documents.retain(|(class, key), _| *class != "Scan" || *key != format!("{id}/0"));
+                self.forget_case(*id);
+            }
+            Action::Brief(id, files) => {
+                let part =
+                    |name: &str, args: Value| Value::from([("name", Value::from(name)), ("args", args)]);
+                let parts = vec![
+                    part("doc.put", case_args(*id)),
+                    part("doc.put", self.write_args(Some(*id), files, None).1),
+                    part("doc.delete", delete_args("Case", *id)),
+                ];
+                // The references are looked at once, at the end. By then they are gone.
+                let (code, told) = self.run("batch", Value::from([("ops", Value::Array(parts))]));
+                assert_eq!((code.as_str(), told.len()), ("ok", 0));
+                self.forget_case(*id);
             }
             Action::Purge => drop(self.engine.purge()),
             Action::Wait(ms) => self.wait(*ms),
         }
     }
 
-    fn write(&self, case: Option<u64>, files: &[usize], days: Option<u64>) {
+    fn forget_case(&self, id: u64) {
+        let mut state = self.state.lock().unwrap();
+        state.cases.remove(&id);
+        state.documents.retain(|(class, key), _| *class != "Scan" || *key != format!("{id}/0"));
+    }
+
+    /// The place of the note, or of the scan of a case, and the arguments that write it.
+    fn write_args(
+        &self,
+        case: Option<u64>,
+        files: &[usize],
+        end: Option<u64>,
+    ) -> ((&'static str, String), Value) {
         let n = 0;
-        let end = days.map(|days| (self.clock_ms() + days * DAY) / 60_000);
         let references = files.iter().map(|at| {
             let (sha, size) = (Value::from(self.stock.sha(*at)), Value::from(self.stock.sizes[*at] as i64));
             Value::from([("sha", sha), ("size", size)])
@@ -243,9 +269,14 @@ impl World {
         if let (Some(end), Some(map)) = (end, data.as_map_mut()) {
             map.insert("maxLife".into(), Value::from(end as i64));
         }
+        ((class, key), Value::from([("class", Value::from(class)), ("data", data)]))
+    }
+
+    fn write(&self, case: Option<u64>, files: &[usize], days: Option<u64>) {
+        let end = days.map(|days| (self.clock_ms() + days * DAY) / 60_000);
+        let ((class, key), args) = self.write_args(case, files, end);
         let missing: BTreeSet<&str> =
             files.iter().filter(|at| !self.is_there(**at)).map(|at| self.stock.sha(*at)).collect();
-        let args = Value::from([("class", Value::from(class)), ("data", data)]);
         let (code, told) = self.run("doc.put", args);
         if case.is_some_and(|case| !self.state.lock().unwrap().cases.contains(&case)) {
             assert_eq!(code, "not_found", "a scan without a case");
@@ -262,13 +293,12 @@ impl World {
     }
 
     fn delete(&self, class: &str, id: u64) {
-        let key = Value::Array(vec![Value::from(id.to_string().as_str())]);
-        let args = Value::from([("class", Value::from(class)), ("key", key)]);
-        let code = self.run("doc.delete", args).0;
+        let code = self.run("doc.delete", delete_args(class, id)).0;
         assert!(code == "ok" || code == "not_found", "{code}");
     }
 
-    /// Everything that is referenced or promised is there, and everything in the store is known.
+    /// Everything that is referenced or promised is there, everything in the store is known, and no tombstone has a
+    /// reference.
     fn check(&self) {
         let state = self.state.lock().unwrap();
         let now = self.clock_ms();
@@ -283,6 +313,13 @@ impl World {
                 let file = files.file("o", sha).unwrap().unwrap_or_else(|| panic!("object {at} is gone"));
                 assert!(self.files.inner.get("o", &file.name).unwrap().is_some(), "bytes of {at} are gone");
                 assert!(file.until.is_none() || !referenced.contains(&at), "{at} has a deadline");
+            }
+        }
+        for (class, key) in [("Note", vec!["0"]), ("Scan", vec!["0", "0"]), ("Scan", vec!["1", "0"])] {
+            let pk = Pk::from_key(&key).unwrap();
+            let at = Place { org: "o", class, pk: pk.as_str() };
+            if snapshot.document(at).unwrap().is_some_and(|document| document.deleted) {
+                assert_eq!(files.references(at).unwrap(), [""; 0], "a tombstone of {class} {key:?}");
             }
         }
         for (org, name) in self.files.inner.all() {
@@ -339,6 +376,16 @@ impl World {
     }
 }
 
+fn case_args(id: u64) -> Value {
+    let data = Value::from([("id", Value::from(id.to_string().as_str()))]);
+    Value::from([("class", Value::from("Case")), ("data", data)])
+}
+
+fn delete_args(class: &str, id: u64) -> Value {
+    let key = Value::Array(vec![Value::from(id.to_string().as_str())]);
+    Value::from([("class", Value::from(class)), ("key", key)])
+}
+
 fn history(seed: u64, stock: &Arc<Stock>, base: Option<Base>) {
     let mut chance = Chance::of(seed);
     let world = World::new(stock, base);
@@ -376,6 +423,47 @@ fn r26_bytes_of_no_use_that_come_twice_do_not_stay() {
     }
     world.check();
     world.end();
+}
+
+/// An item that ends in its own write leaves a tombstone, which holds no file.
+fn brief_items_hold_no_files(base: Option<Base>) {
+    let world = World::new(&Arc::new(Stock::new()), base);
+    let until = || {
+        let snapshot = world.engine.provider().read().unwrap();
+        snapshot.files().file("o", world.stock.sha(1)).unwrap().map(|file| file.until)
+    };
+    world.play(&Action::Brief(0, vec![1]));
+    assert_eq!(until(), None, "a batch may name a missing file and take the name away again");
+    world.play(&Action::Upload(1));
+    let uploaded = until();
+    assert!(uploaded.is_some_and(|until| until.is_some()));
+    world.play(&Action::Brief(0, vec![1]));
+    world.check();
+    assert_eq!(until(), uploaded, "nothing has referenced it");
+    // An item from an earlier write.
+    world.play(&Action::Case(1));
+    world.play(&Action::Write(Some(1), vec![1], None));
+    assert_eq!(until(), Some(None));
+    world.play(&Action::Brief(1, vec![1, 1]));
+    world.check();
+    let ended = until().expect("the object").expect("a deadline");
+    assert!(ended > world.clock_ms() + 29 * DAY, "its last reference has ended");
+    world.wait(31 * DAY);
+    world.engine.purge().unwrap();
+    assert_eq!(until(), None, "long before the tombstones go");
+    world.end();
+}
+
+#[test]
+fn r25_an_item_that_ends_in_its_own_write_holds_no_file() {
+    brief_items_hold_no_files(None);
+    brief_items_hold_no_files(Some(Base::folder()));
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn r25_an_item_that_ends_in_its_own_write_holds_no_file_on_postgres() {
+    brief_items_hold_no_files(Some(Base::postgres(server(), Some(NOON))));
 }
 
 #[test]
