@@ -6,7 +6,7 @@ use escale::Result;
 use escale::model::sha_s;
 
 use super::Filing;
-use super::objects::{sha_in, sha_of};
+use super::objects::{NO_ORG, sha_in, sha_of};
 use crate::provider::{Purge, Snapshot};
 
 /// Objects looked at at once.
@@ -63,6 +63,8 @@ impl Filing<'_> {
                 self.audit_store(org, apply, &mut audit, tell)?;
             }
         }
+        // The mark of a store whose objects are all sealed is the server's own.
+        orgs.remove(&sha_s(NO_ORG));
         audit.unknown_orgs = orgs.len() as u64;
         orgs.iter().try_for_each(|org| tell(Side::UnknownOrg, org, ""))?;
         Ok(audit)

@@ -19,7 +19,7 @@ pub(super) const DIGEST_BYTES: usize = 32;
 const OF_OBJECTS: &str = "/file";
 
 /// The place of the mark of a store whose objects are all sealed. No org has this name.
-const NO_ORG: &str = "";
+pub(super) const NO_ORG: &str = "";
 const SEALED_MARK: &str = "sealed";
 
 /// Objects looked at in one reading of the database.

@@ -355,6 +355,28 @@ fn an_audit_names_an_org_that_the_database_does_not_know_and_leaves_its_objects(
     assert!(world.files.get("younger", &sha_of(b"two")).unwrap().is_some());
 }
 
+/// The server's own mark is in the store, next to the folders of orgs.
+#[test]
+fn with_a_site_key_an_audit_names_no_folder_of_the_server_itself() {
+    let world = open(SCHEMA, Settings::default(), Seal::with_key(&[7; 32]));
+    let audit = || {
+        let mut told = Vec::new();
+        let mut tell = |_, org: &str, name: &str| {
+            told.push((org.to_owned(), name.to_owned()));
+            Ok(())
+        };
+        let audit = Filing::of(&world.engine).audit_files(false, &mut tell).unwrap();
+        (audit, told)
+    };
+    assert_eq!(audit(), (Audit::default(), vec![]), "at the start");
+    world.put("x", &plain(b"one")).unwrap();
+    assert_eq!(audit(), (Audit { objects: 1, ..Audit::default() }, vec![]));
+    world.files.put("younger", &sha_of(b"two"), b"two").unwrap();
+    let found =
+        (Audit { objects: 1, unknown_orgs: 1, ..Audit::default() }, vec![(sha_s("younger"), "".into())]);
+    assert_eq!(audit(), found);
+}
+
 #[test]
 fn a_schema_that_declares_files_finds_the_references() {
     let settings = Settings::default();
