@@ -45,7 +45,7 @@ export class DatabaseStore implements Store {
     return this.#run("readonly", (tables) => namesOf(tables[table]));
   }
 
-  async write({ put = [], remove = [], was = [], have = [], only, isDurable }: Change): Promise<boolean> {
+  async write({ clear, put = [], remove = [], was = [], have = [], only, isDurable }: Change): Promise<boolean> {
     const isDone = await this.#run(
       "readwrite",
       async (tables) => {
@@ -56,6 +56,7 @@ export class DatabaseStore implements Store {
           !only || namesOf(d).then((names) => names.every((name) => only.has(name))),
         ]);
         if (fine.includes(false)) return false;
+        if (clear) for (const table of [c, d]) table.clear();
         for (const [table, name] of remove) tables[table].delete(name);
         for (const [table, name, bytes] of put) tables[table].put(bytes, name);
         return true;
@@ -65,13 +66,6 @@ export class DatabaseStore implements Store {
     // Browsers collect buffers late: without this, a film fills the memory.
     if (isDone) for (const [table, , bytes] of put) if (table === "c") (bytes.buffer as Transferable).transfer?.(0);
     return isDone;
-  }
-
-  clear(): Promise<void> {
-    return this.#run("readwrite", async ({ c, d }) => {
-      await settled(c.clear());
-      await settled(d.clear());
-    });
   }
 
   end(): void {

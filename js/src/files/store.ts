@@ -9,6 +9,8 @@ import { closed, fault } from "./faults.js";
 
 /** A change of records. */
 export interface Change {
+  /** Whether all other records go. */
+  readonly clear?: boolean;
   readonly put?: readonly (readonly [table: Table, name: string, bytes: Bytes])[];
   readonly remove?: readonly (readonly [table: Table, name: string])[];
   /** Records of `d` as they were read. Undefined if there was none. */
@@ -29,8 +31,6 @@ export interface Store {
   names(table: Table): Promise<string[]>;
   /** Makes the change. False if a condition does not hold: nothing was written then. */
   write(change: Change): Promise<boolean>;
-  /** Removes all records. */
-  clear(): Promise<void>;
   /** Releases the device. Each later call fails. */
   end(): void;
 }
@@ -62,14 +62,14 @@ export class MemoryStore implements Store {
     return this.#now((tables) => [...tables[table].keys()]);
   }
 
-  write({ put = [], remove = [], was = [], have = [], only }: Change): Promise<boolean> {
+  write({ clear, put = [], remove = [], was = [], have = [], only }: Change): Promise<boolean> {
     return this.#now(({ c, d }) => {
       const isFine =
         was.every(([name, bytes]) => isSame(d.get(name), bytes)) &&
         have.every((name) => c.has(name)) &&
         (!only || [...d.keys()].every((name) => only.has(name)));
       if (!isFine) return false;
-      const next = { c: new Map(c), d: new Map(d) };
+      const next = { c: new Map(clear ? [] : c), d: new Map(clear ? [] : d) };
       for (const [table, name] of remove) next[table].delete(name);
       for (const [table, name, bytes] of put) next[table].set(name, bytes.slice());
       let size = 0;
@@ -77,12 +77,6 @@ export class MemoryStore implements Store {
       if (size > this.#max) throw fault("storage_full", "no memory for files");
       this.#tables = next;
       return true;
-    });
-  }
-
-  clear(): Promise<void> {
-    return this.#now((tables) => {
-      for (const table of Object.values(tables)) table.clear();
     });
   }
 
