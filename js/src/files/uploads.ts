@@ -61,7 +61,8 @@ export function uploadsOf(parts: Parts): Uploads {
     } catch (error) {
       const { code } = toFault(error);
       if (!VERDICTS.includes(code)) throw error;
-      settle(files, code);
+      // Nobody added it on this device, so nothing is lost: it was read from the server, which decides.
+      for (const file of files) settle([file], code === "local_data_lost" && !file.added ? "absent" : code);
     }
   };
 
@@ -103,7 +104,7 @@ export function uploadsOf(parts: Parts): Uploads {
     const files: Entry[] = [];
     for (const sha of [...needed]) {
       const entry = await catalogue.find(sha);
-      if (entry) files.push(entry);
+      if (entry && (entry.added || catalogue.missing(sha).length === 0)) files.push(entry);
       else settle([{ key: sha }], "absent");
     }
     if (files.length === 0) return;

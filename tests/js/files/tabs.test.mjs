@@ -3,13 +3,33 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 
-import { bytesOf, codeOf, Device, filesServer, isEqual, MIB, recordsOf, stateOf, until } from "./support.mjs";
+import { bytesOf, codeOf, Device, drain, filesServer, isEqual, MIB, recordsOf, stateOf, until } from "./support.mjs";
 
 /** The list of the chunks of a file. */
 function listOf(bytes) {
   const digests = [];
   for (let at = 0; at < bytes.length; at += MIB) digests.push(createHash("sha256").update(bytes.subarray(at, at + MIB)).digest());
   return new Uint8Array(Buffer.concat(digests));
+}
+
+/** The files of an adapter, whose server is a map. */
+const filesOf = (objects) => ({
+  have: async (shas) => ({ epoch: [1, "a"], there: shas.filter((sha) => objects.has(sha)) }),
+  put: async (sha, bytes) => void objects.set(sha, bytes),
+  get: async (sha) => {
+    if (!objects.has(sha)) throw { code: "not_found", status: 404 };
+    return objects.get(sha);
+  },
+});
+
+/** The browser loses all chunks of a device. */
+async function loseChunks({ databases, name }) {
+  const request = databases.open(name);
+  await new Promise((resolve) => (request.onsuccess = resolve));
+  const transaction = request.result.transaction("c", "readwrite");
+  transaction.objectStore("c").clear();
+  await new Promise((resolve) => (transaction.oncomplete = resolve));
+  request.result.close();
 }
 
 test("a rule keeps the present files of its documents, across openings, until it is released", async (t) => {
@@ -181,12 +201,7 @@ test("objects that the device lacks are absent, and lost chunks are lost unless 
   const absent = { sha: `${"A".repeat(42)}A`, size: 1 };
   assert.equal((await tab.word(absent.sha))[0].verdict, "absent");
   await tab.word(one.sha);
-  const request = device.databases.open(device.name);
-  await new Promise((resolve) => (request.onsuccess = resolve));
-  const transaction = request.result.transaction("c", "readwrite");
-  transaction.objectStore("c").clear();
-  await new Promise((resolve) => (transaction.oncomplete = resolve));
-  request.result.close();
+  await loseChunks(device);
   device.end();
   const next = await device.open();
   assert.equal((await next.word(one.sha))[0].verdict, "there");
@@ -196,18 +211,33 @@ test("objects that the device lacks are absent, and lost chunks are lost unless 
   assert.equal(await codeOf(next.files.bytes(other)), "file_missing");
 });
 
+test("a file of another user, which is here in part or damaged, is left to the server", async (t) => {
+  const objects = new Map();
+  const theirs = new Device({ files: filesOf(objects) });
+  // With access rights, a server tells a user of their own uploads alone.
+  const own = { ...filesOf(objects), have: async () => ({ epoch: [1, "a"], there: [] }) };
+  const device = new Device({ files: own });
+  t.after(() => (theirs.end(), device.end()));
+  const author = await theirs.open();
+  const ref = await author.files.add(bytesOf(2 * MIB + 5));
+  assert.equal((await author.word(ref.sha))[0].verdict, "there");
+
+  const tab = await device.open();
+  await drain(tab.files.read(ref, { from: 0, to: 10 }));
+  assert.equal(tab.files.state(ref).here, MIB);
+  assert.equal((await tab.word(ref.sha))[0].verdict, "absent", "a part is here");
+  assert.ok(isEqual(await tab.files.bytes(ref), bytesOf(2 * MIB + 5)));
+  assert.equal(tab.files.state(ref).phase, "here");
+  await loseChunks(device);
+  assert.equal((await tab.word(ref.sha))[0].verdict, "absent", "the device lost it");
+  assert.equal(tab.files.state(ref).phase, "none");
+});
+
 test("an adapter transfers files; one without files is not supported", async (t) => {
   const objects = new Map();
   const adapter = {
     sync: () => Promise.reject(new Error("not here")),
-    files: {
-      have: async (shas) => ({ epoch: [1, "a"], there: shas.filter((sha) => objects.has(sha)) }),
-      put: async (sha, bytes) => void objects.set(sha, bytes),
-      get: async (sha) => {
-        if (!objects.has(sha)) throw { code: "not_found", status: 404 };
-        return objects.get(sha);
-      },
-    },
+    files: filesOf(objects),
   };
   const [one, other, bare] = [new Device(adapter), new Device(adapter), new Device({ sync: adapter.sync })];
   t.after(() => (one.end(), other.end(), bare.end()));
