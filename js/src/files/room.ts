@@ -6,6 +6,7 @@
 import type { EscaleError } from "../base/errors.js";
 import type { Catalogue, Entry, Known } from "./catalogue.js";
 import { sleep, wake, type Pauses, type Sleepers } from "./pauses.js";
+import { isSame } from "./store.js";
 import type { Tabs } from "./tabs.js";
 
 /** The bytes that nothing keeps. A larger file is no part of it. */
@@ -17,6 +18,9 @@ const LEFT_SHARE = 0.05;
 
 /** The bytes that may be written after one look at the quota. */
 const GRANT = 16 << 20;
+
+/** The files that are removed in one transaction. */
+const TOGETHER = 100;
 
 /** How long a tab waits for the session that leads to make room. */
 const ASK_MS = 3_000;
@@ -69,37 +73,50 @@ export function roomOf({ catalogue, tabs, isMemory, knowsReasons, reasons, pause
     return true;
   };
 
-  /** Removes those of the chunks that no other file has, and the record of the file, if they had one. */
-  const remove = async (names: readonly string[], own?: Known): Promise<void> => {
-    const others = new Set(catalogue.files().flatMap((known) => (known === own ? [] : known.names)));
+  /** Removes those of the chunks that no other file has, and the records of these files. */
+  const remove = async (names: readonly string[], own: readonly Known[] = []): Promise<boolean> => {
+    const others = new Set(catalogue.files().flatMap((known) => (own.includes(known) ? [] : known.names)));
     const gone = names.filter((name) => !others.has(name));
-    if (!own && gone.length === 0) return;
-    // Another tab may have added a file with the same chunks, or this one: then nothing is removed.
+    if (own.length + gone.length === 0) return true;
+    // Another tab may have added a file with the same chunks, or one of these: then nothing is removed.
     const isDone = await catalogue.store.write({
-      remove: [...(own ? [["d", own.name] as const] : []), ...gone.map((name) => ["c", name] as const)],
-      was: own ? [[own.name, own.sealed]] : [],
+      remove: [...own.map(({ name }) => ["d", name] as const), ...gone.map((name) => ["c", name] as const)],
+      was: own.map(({ name, sealed }) => [name, sealed]),
       only: catalogue.recordNames(),
     });
-    if (!isDone) return;
+    if (!isDone) return false;
     catalogue.note([], gone);
-    tabs.post({ gone, record: own?.key });
+    tabs.post({ gone });
+    for (const { key } of own) {
+      tabs.post({ record: key });
+      await catalogue.reload(key);
+    }
+    return true;
   };
 
   const clear = async (most: number): Promise<void> => {
     // A tab that adds a file has chunks that no record names yet.
-    await tabs.ifNoneAdds(async () => remove(await catalogue.store.names("c")));
+    await tabs.ifNoneAdds(async () => void (await remove(await catalogue.store.names("c"))));
     const reasonOf = reasons();
     const cache = catalogue.files().filter((file) => reasonOf(file) === "cached");
     cache.sort((a, b) => a.read - b.read);
     let left = cache.reduce((sum, { key }) => sum + catalogue.here(key), 0);
-    for (const { key } of cache) {
+    const going = cache.filter(({ key }) => {
       const bytes = catalogue.here(key);
       // A record without bytes is of no use.
-      if (left <= most && bytes > 0) continue;
-      left -= bytes;
-      const own = catalogue.entry(key);
-      if (own) await remove(own.names, own);
-      await catalogue.reload(key);
+      const goes = left > most || bytes === 0;
+      if (goes) left -= bytes;
+      return goes;
+    });
+    // Each transaction looks at the names of all records.
+    for (let at = 0; at < going.length; at += TOGETHER) {
+      const own = going.slice(at, at + TOGETHER).flatMap(({ key }) => catalogue.entry(key) ?? []);
+      if (await remove(own.flatMap(({ names }) => names), own)) continue;
+      // One that another tab has changed stays, and the others go one by one.
+      for (const { key, sealed } of own) {
+        const now = await catalogue.reload(key);
+        if (now && isSame(now.sealed, sealed)) await remove(now.names, [now]);
+      }
     }
   };
 

@@ -4,7 +4,8 @@ import { test } from "node:test";
 
 import { IDBObjectStore } from "fake-indexeddb";
 
-import { bytesOf, codeOf, Device, filesServer, isEqual, MIB, orphansOf, recordsOf, stateOf, until } from "./support.mjs";
+import { DatabaseStore } from "../../../js/dist/files/database.js";
+import { bytesOf, catalogueOf, codeOf, Device, filesServer, isEqual, MIB, orphansOf, recordsOf, stateOf, until } from "./support.mjs";
 
 const DAY = 24 * 3_600_000;
 
@@ -142,6 +143,36 @@ test("r28: bytes with a reason survive any pressure; the least recently read go 
   later(t, DAY + 1);
   const last = await device.open();
   assert.deepEqual(await last.files.usage(), { pending: 0, local: 0, kept: 0, cached: 48 * MIB });
+  assert.equal(await orphansOf(device), 0);
+});
+
+test("many files are evicted in few transactions, and one that another tab adds again stays", async (t) => {
+  // Files leave 100 MiB. Each look at the quota allows for one file more.
+  let free = 100;
+  quota(t, () => ({ usage: 1_900 * MIB - free, quota: 2_000 * MIB }));
+  const device = new Device(undefined);
+  t.after(() => device.end());
+  const tab = await device.open();
+  const refs = [];
+  for (let n = 0; n < 150; n++) refs.push(await tab.files.add(bytesOf(100, n + 1)));
+  for (const ref of refs) tab.files.discard(ref);
+  await until(async () => (await tab.files.usage()).cached === 15_000);
+  const again = refs[20];
+  const other = await catalogueOf(device);
+  await other.save(again.sha, (entry) => ({ ...entry, added: Date.now() }));
+  other.end();
+  free = 0;
+  const { write } = DatabaseStore.prototype;
+  let count = 0;
+  t.mock.method(DatabaseStore.prototype, "write", function (change) {
+    count += Number(change.remove?.length > 0);
+    return write.call(this, change);
+  });
+  assert.equal(await codeOf(tab.files.add(bytesOf(100, 999))), "storage_full");
+  assert.deepEqual(await tab.files.usage(), { pending: 100, local: 0, kept: 0, cached: 0 });
+  // The hundred that the changed one is among, each of them by itself, and the other fifty.
+  assert.ok(count <= 102, `${count} transactions`);
+  assert.ok(isEqual(await tab.files.bytes(again), bytesOf(100, 21)));
   assert.equal(await orphansOf(device), 0);
 });
 

@@ -77,6 +77,7 @@ export class Device {
         for (const wake of tab.waiters.splice(0)) wake();
       },
       referenced: () => tab.referenced,
+      local: () => [],
       follow(name, match, callback) {
         const entry = { name, callback };
         follows.add(entry);
@@ -163,10 +164,15 @@ export async function recordsOf({ databases, name }, table) {
   }
 }
 
+/** The records of a device, as a tab that tells nobody has them. */
+export async function catalogueOf({ databases, name, keys }) {
+  const cipher = await Cipher.of({ seal: new Uint8Array(keys.seal), index: new Uint8Array(keys.index) });
+  return Catalogue.open(new DatabaseStore(databases, name), cipher);
+}
+
 /** The chunks of a device that no record names. */
 export async function orphansOf(device) {
-  const cipher = await Cipher.of({ seal: new Uint8Array(device.keys.seal), index: new Uint8Array(device.keys.index) });
-  const catalogue = await Catalogue.open(new DatabaseStore(device.databases, device.name), cipher);
+  const catalogue = await catalogueOf(device);
   const named = new Set(catalogue.files().flatMap(({ names }) => names));
   catalogue.end();
   return (await recordsOf(device, "c")).filter(([name]) => !named.has(name)).length;
