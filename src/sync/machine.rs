@@ -121,9 +121,10 @@ impl Machine {
         self.router.outbox.table.files.hold(op)
     }
 
-    /// The objects of files that local documents reference, and operations which are not over at the server.
-    pub fn files(&self) -> Vec<String> {
-        outbox::files(&self.router.outbox.table)
+    /// The objects of files that local documents reference, and those of operations which are not over at the server unless
+    /// `is_local`.
+    pub fn files(&self, is_local: bool) -> Vec<String> {
+        outbox::files(&self.router.outbox.table, is_local)
     }
 
     /// Operations that are not over at the server, in order, each with whether it is held: behind a refused one, or until its files

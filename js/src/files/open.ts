@@ -71,7 +71,7 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
 
   /** Why the device keeps each file, at this moment. */
   const reasons = (): ((entry: Entry) => Reason) => {
-    const local = new Set(host.local?.());
+    const local = new Set(host.local());
     const referenced = new Set(host.referenced());
     const wanted = keeping.wanted();
     const oldest = Date.now() - ADDED_MS;

@@ -42,7 +42,8 @@ export class FileLink {
         return both;
       },
       settle: (shas, word, epoch) => core.settleFiles([...shas], word, epoch && JSON.stringify(epoch)),
-      referenced: () => core.files(),
+      referenced: () => core.files(false),
+      local: () => core.files(true),
       fail: (error) => this.#status.fail(error),
     });
     this.#stop = this.#status.subscribe(({ leads, phase }) => {

@@ -51,7 +51,7 @@ export interface FilesHost {
   /** The objects that operations on the device reference: never evicted. Complete only in the session that leads. */
   referenced(): readonly string[];
   /** Those of them that local documents reference. */
-  local?(): readonly string[];
+  local(): readonly string[];
   /** Follows the documents of a match: calls back with all of them at once, then at every change. */
   follow(className: string, match: object, callback: (documents: readonly Record<string, unknown>[]) => void): Stop;
   /** The properties of a class with the type `file` or `file[]`. */

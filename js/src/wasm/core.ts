@@ -263,8 +263,8 @@ export interface Core {
    * for which their operations are parked.
    */
   settleFiles(shas: string[], word: string, epoch: string | undefined): void;
-  /** The objects of files that operations on the device reference. */
-  files(): string[];
+  /** The objects of files that operations on the device reference, or those of local documents alone. */
+  files(local: boolean): string[];
   /** The keys of the files, 32 bytes to seal and 32 to name. Empty in incognito. */
   fileKeys(): Uint8Array;
   lostByServer(): string[];

@@ -111,10 +111,12 @@ pub(super) fn is_to_upload_again(table: &mut Table, order: u64, fault: &Fault) -
     is_held_here && op.state.replaces.len() < UPLOADS_AGAIN_MAX
 }
 
-/// The objects that local documents reference, and operations which are not over at the server: their bytes must stay.
-pub fn files(table: &Table) -> Vec<String> {
+/// The objects that local documents reference, and those of operations which are not over at the server unless `is_local`:
+/// their bytes must stay.
+pub fn files(table: &Table, is_local: bool) -> Vec<String> {
     let mut shas = Vec::new();
-    for op in table.ops.values().filter(|op| op.state.accepted.is_none() || op.is_local()) {
+    let is_open = |op: &PendingOp| !is_local && op.state.accepted.is_none();
+    for op in table.ops.values().filter(|op| op.is_local() || is_open(op)) {
         shas.extend(op.files.iter().cloned());
     }
     order::sort(&mut shas);

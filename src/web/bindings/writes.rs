@@ -139,9 +139,9 @@ impl Core {
         Ok(())
     }
 
-    /// The objects of files that operations on the device reference.
-    pub fn files(&self) -> Thrown<Vec<String>> {
-        self.inner().driver.with(Machine::files).map_err(thrown)
+    /// The objects of files that operations on the device reference, or those of local documents alone.
+    pub fn files(&self, local: bool) -> Thrown<Vec<String>> {
+        self.inner().driver.with(|machine| machine.files(local)).map_err(thrown)
     }
 
     /// The keys of the files, 32 bytes each: to seal, and to name. Empty in incognito.

@@ -125,7 +125,7 @@ impl<S: Backend> World<S> {
     pub(super) fn drop_file(&mut self, client: usize, file: usize) {
         let state = &mut self.clients[client];
         let Some(machine) = &state.machine else { return };
-        let reasons = machine.files();
+        let reasons = machine.files(false);
         for (op, _) in machine.operations().into_iter().filter(|(op, _)| op.state.accepted.is_none()) {
             let needs = files_of(&op.state.args);
             let has_reason = needs.iter().all(|sha| reasons.contains(sha));
@@ -145,7 +145,7 @@ impl<S: Backend> World<S> {
         note!(self, "client {client} needs {needed:?}");
         let state = &mut self.clients[client];
         assert!(state.setup.has_files, "R24: a word that nobody can give");
-        let reasons = state.machine.as_ref().expect("an open client").files();
+        let reasons = state.machine.as_ref().expect("an open client").files(false);
         assert!(needed.iter().all(|sha| reasons.contains(sha)), "R28: client {client} needs {needed:?}");
         state.module.needed = needed;
         self.arrange_round(client, 20);

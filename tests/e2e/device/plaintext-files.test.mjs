@@ -47,6 +47,8 @@ async function play(t, server, site) {
       const files = await session.files();
       const belegdatei = await files.add(new Blob([text], { type }), { name });
       await session.put("Entwurf", { ...draft, belegdatei }).accepted;
+      const { local } = await files.usage();
+      if (local !== belegdatei.size) throw new Error(`${local} bytes of local documents`);
       await window.page.whenStatus("main", ({ phase, pending }) => phase === "live" && pending === 0);
       await session.close();
       return belegdatei;

@@ -145,11 +145,12 @@ fn an_operation_whose_file_is_lost_is_parked_for_that_reason() {
     let parked = bench.client.machine.refused_op(&op).expect("it is parked").state.refused.clone();
     assert_eq!(parked.map(|fault| (fault.code, fault.kind)), Some(("local_data_lost".into(), Kind::X)));
     assert_eq!(needed(&mut bench), Some(vec![sha("photo")]));
-    assert_eq!(bench.client.machine.files(), {
+    assert_eq!(bench.client.machine.files(false), {
         let mut both = vec![sha("film"), sha("photo")];
         both.sort();
         both
     });
+    assert_eq!(bench.client.machine.files(true), [] as [String; 0]);
     // Tried again by the application, it asks again.
     let new = make_id(1, &mut SeededRandom::new(9)).expect("an id");
     bench.feed(Event::Amend { id: op, new, args: None });
