@@ -66,6 +66,6 @@ test("a class crosses once, and lists of its collections with no documents", { t
   );
   console.log(`# the first documents after ${Math.round(first)} ms on 1.6 Mbit/s and 150 ms`);
   assert.ok(forClass <= 3_600_000, `${forClass} bytes for the class`);
-  assert.ok(forLists <= 100_000, `${forLists} bytes for five lists`);
+  assert.ok(forLists <= 2_000, `${forLists} bytes for five lists`);
   await page.evaluate(() => window.page.sessions.main.session.close());
 });

@@ -10,12 +10,25 @@ export async function startCountingProxy(t, server) {
     url: "",
     /** Bytes of objects on their way to a server that listens, those of broken requests too. */
     up: 0,
+    /** The bytes that were sent a second time since the last call: those of objects which were sent before it, too. */
+    again() {
+      let again = 0;
+      for (const [path, bytes] of lately) {
+        again += Math.min(bytes, before.get(path) ?? 0);
+        before.set(path, Math.max(bytes, before.get(path) ?? 0));
+      }
+      lately.clear();
+      return again;
+    },
     /** Waits until so many bytes have arrived in all. */
     reached: (bytes) => new Promise((resolve) => waits.add({ bytes, resolve })),
   };
   const waits = new Set();
-  const count = ({ length }) => {
+  /** Bytes by object: before the last call of `again`, and since. */
+  const [before, lately] = [new Map(), new Map()];
+  const count = (path, { length }) => {
     proxy.up += length;
+    lately.set(path, (lately.get(path) ?? 0) + length);
     for (const wait of waits) if (proxy.up >= wait.bytes && waits.delete(wait)) wait.resolve();
   };
   const http = createServer((request, response) => {
@@ -29,7 +42,7 @@ export async function startCountingProxy(t, server) {
     response.on("error", () => beyond.destroy());
     // A server that is down takes no bytes. Otherwise the retries of a session would count as sent.
     const pass = () => {
-      if (request.method === "PUT") request.on("data", count);
+      if (request.method === "PUT") request.on("data", (bytes) => count(request.url, bytes));
       request.pipe(beyond);
     };
     beyond.on("socket", (socket) => (socket.connecting ? socket.once("connect", pass) : pass()));
