@@ -64,7 +64,7 @@ export function filesText(run) {
   const lost = run.transfers.length - report.transfers.length;
   const failed = report.results.filter(({ failed: why }) => why).map(({ system, mib, failed: why }) => `\`${system}\` failed with ${mib} MiB: ${why}.`);
   return [
-    `${report.rounds} rounds, ${report.machine.cores} cores${report.isIsolated ? ", in pages isolated from other origins" : ""}, ${report.date}, ${report.browser.replace(/ built.*/, "")}; medians, with the least and the most.`,
+    `${report.rounds} rounds, ${report.machine.cores} cores${report.isIsolated ? ", in pages isolated from other origins" : ""}, ${report.date}, ${report.browser.replace(/ built.*/, "")}; medians, with the least and the most. The rows of 1024 MiB are of one round.`,
     tableOf(["measured", "goal"], goals.map((row) => `| ${row.join(" | ")} |`)),
     `In MiB a second: sent ${rates("send")}, bare ${rates("sendBare")}; loaded ${rates("load")}, bare ${rates("loadBare")}.`,
     tableOf(FIGURES.map(([, name]) => name), peers),
