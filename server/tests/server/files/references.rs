@@ -373,7 +373,7 @@ fn with_a_site_key_an_audit_names_no_folder_of_the_server_itself() {
     assert_eq!(audit(), (Audit { objects: 1, ..Audit::default() }, vec![]));
     world.files.put("younger", &sha_of(b"two"), b"two").unwrap();
     let found =
-        (Audit { objects: 1, unknown_orgs: 1, ..Audit::default() }, vec![(sha_s("younger"), "".into())]);
+        (Audit { objects: 1, unknown_orgs: 1, ..Audit::default() }, vec![(sha_s("younger"), String::new())]);
     assert_eq!(audit(), found);
 }
 
