@@ -4,7 +4,7 @@
 /** `{ promise, tests, command, proofs }`. A proof that ends with `*` stands for all proofs with that beginning. */
 export const ROWS = [
   {
-    promise: "R1 to R12 hold, and all sessions end equal to the server, if messages are lost, repeated, late or reordered, processes crash, and copies are restored",
+    promise: "R1 to R12, R18, R19 and R24 to R28 hold, and all sessions end equal to the server, if messages are lost, repeated, late or reordered, processes crash, and copies are restored",
     tests: ["sim"],
     command: "make sim SEEDS=1000000",
     proofs: ["sim"],
