@@ -26,12 +26,13 @@ pub struct Report {
 impl Report {
     /// The lines to print: the result of the checks, and the figures.
     pub fn lines(&self) -> String {
-        let Figures { events, crashes, lost, ops, restores, devices, answers, uploads } = self.figures;
+        let Figures { events, crashes, lost, ops, restores, devices, answers, uploads, whole, hidden } =
+            self.figures;
         format!(
-            "proof: sim | R1 to R12 and R24 to R28 at every step, convergence | {} seeds | violations {} | {:.1} s\n\
+            "proof: sim | R1 to R12, R18, R19 and R24 to R28 at every step, convergence | {} seeds | violations {} | {:.1} s\n\
              sim: {events} events, {ops} operations, {crashes} crashes, {lost} messages lost, {restores} servers \
              restored, {devices} devices set back or wiped, {answers} answers of queries compared, \
-             {uploads} objects uploaded",
+             {whole} whole trees compared, {hidden} items hidden, {uploads} objects uploaded",
             self.seeds,
             self.failures.len(),
             self.seconds

@@ -289,6 +289,8 @@ pub enum Kind {
     TreeSubscribe,
     TreeUnsubscribe,
     TreeOp,
+    /// An application deletes a parent.
+    TreeEnd,
     /// The same kinds on documents that reference files.
     PhotoWrite,
     PhotoDelete,
@@ -398,6 +400,7 @@ fn action(kind: Kind, a: u8, b: u8, c: u8, d: u8) -> Action {
         Kind::TreeSubscribe => Action::Subscribe { client: a % 3, def: 13 + b % 14 },
         Kind::TreeUnsubscribe => Action::Unsubscribe { client: a % 3, def: 13 + b % 14 },
         Kind::TreeOp => Action::Op { client: a % 3, what: b, doc: 9 + c % 16, arg: d },
+        Kind::TreeEnd => Action::Op { client: a % 3, what: 13, doc: 9 + b % 2 + b / 2 % 2 * 8, arg: d },
         Kind::PhotoWrite => Action::Write { doc: 25 + a % 3, section: 3, tags: c, life: 0 },
         Kind::PhotoDelete => Action::Delete { doc: 25 + a % 3 },
         Kind::PhotoSubscribe => Action::Subscribe { client: a % 3, def: 27 + b % 2 },

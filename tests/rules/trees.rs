@@ -2,6 +2,8 @@
 //! subscribe to some defs of a tree. A tree that a session shows as whole equals one state of the server.
 
 use escale_testkit::plan::Kind::{self, *};
+use escale_testkit::server::ModelServer;
+use escale_testkit::world::Figures;
 use escale_testkit::{Plan, property};
 
 use super::histories::PLAN;
@@ -61,9 +63,9 @@ fn r17_floors_lose_nothing() {
     property(&Plan { name: "r17", weights, instances: 3, ..TREES }, 300);
 }
 
-#[test]
-fn r18_a_whole_tree_is_one_state_of_the_server() {
-    let weights = weights![
+const R18: Plan = Plan {
+    name: "r18",
+    weights: weights![
         (TreeWriteMany, 60),
         (Faults, 16),
         (Push, 16),
@@ -75,8 +77,14 @@ fn r18_a_whole_tree_is_one_state_of_the_server() {
         (TreeOp, 20),
         (Write, 20),
         (Subscribe, 10)
-    ];
-    property(&Plan { name: "r18", weights, instances: 2, ..TREES }, 300);
+    ],
+    instances: 2,
+    ..TREES
+};
+
+#[test]
+fn r18_a_whole_tree_is_one_state_of_the_server() {
+    property(&R18, 300);
 }
 
 #[test]
@@ -94,10 +102,11 @@ fn r18_trees_in_other_epochs_and_on_damaged_devices() {
     property(&Plan { name: "r18_epochs", weights, instances: 2, ..TREES }, 200);
 }
 
-#[test]
-fn r19_a_pending_deletion_of_a_parent_covers_its_items() {
-    let weights = weights![
-        (TreeOp, 150),
+const R19: Plan = Plan {
+    name: "r19",
+    weights: weights![
+        (TreeOp, 100),
+        (TreeEnd, 50),
         (Resolve, 20),
         (Network, 16),
         (Mode, 10),
@@ -105,8 +114,30 @@ fn r19_a_pending_deletion_of_a_parent_covers_its_items() {
         (Crash, 6),
         (Reopen, 16),
         (Contention, 6)
-    ];
-    property(&Plan { name: "r19", weights, ..TREES }, 300);
+    ],
+    ..TREES
+};
+
+#[test]
+fn r19_a_pending_deletion_of_a_parent_covers_its_items() {
+    property(&R19, 300);
+}
+
+/// Otherwise the two properties above would say nothing.
+#[test]
+fn r18_r19_whole_trees_and_hidden_items_are_met() {
+    let met = |plan: &Plan| {
+        let mut all = Figures::default();
+        for seed in 0..10 {
+            let actions = escale_testkit::play::actions(plan, seed);
+            all.add(
+                &escale_testkit::play::run::<ModelServer>(plan, seed, &actions, false).unwrap_or_default(),
+            );
+        }
+        all
+    };
+    let (whole, hidden) = (met(&R18).whole, met(&R19).hidden);
+    assert!(whole > 100 && hidden > 20, "{whole} whole trees, {hidden} hidden items in ten histories");
 }
 
 #[test]

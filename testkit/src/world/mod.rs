@@ -67,6 +67,10 @@ pub struct Figures {
     pub answers: u64,
     /// Objects that servers took.
     pub uploads: u64,
+    /// Whole trees with documents that were compared with the server's states, after each event.
+    pub whole: u64,
+    /// Items that an operation hid, after each event.
+    pub hidden: u64,
 }
 
 impl Figures {
@@ -79,6 +83,8 @@ impl Figures {
         self.devices += other.devices;
         self.answers += other.answers;
         self.uploads += other.uploads;
+        self.whole += other.whole;
+        self.hidden += other.hidden;
     }
 }
 

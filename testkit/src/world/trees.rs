@@ -1,7 +1,7 @@
 //! R18 and R19: a tree that is whole equals one state that the server had, and a pending deletion of a parent
 //! hides its items.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use escale::memory::tree::is_whole;
 use escale::model::{Def, DefKind, Pk};
@@ -17,20 +17,24 @@ type State = BTreeMap<Def, BTreeMap<Pk, u64>>;
 
 impl<S: Backend> World<S> {
     /// Checked after every event.
-    pub(super) fn check_trees(&self, number: usize) {
+    pub(super) fn check_trees(&mut self, number: usize) {
         let Some(machine) = &self.clients[number].machine else { return };
+        let mut whole = 0;
         for tree in PARENTS.map(key) {
             let defs = subscribed(machine, &tree);
             if defs.len() > 1 && is_whole(machine.memory(), &defs[0]) {
-                self.check_whole(number, machine, &tree, &defs);
+                whole += u64::from(self.check_whole(number, machine, &tree, &defs));
             }
         }
-        self.check_hidden(number, machine);
+        let hidden = self.check_hidden(number, machine);
+        self.figures.whole += whole;
+        self.figures.hidden += hidden;
     }
 
-    fn check_whole(&self, number: usize, machine: &Machine, tree: &Key, defs: &[Def]) {
+    /// Returns whether the tree has documents.
+    fn check_whole(&self, number: usize, machine: &Machine, tree: &Key, defs: &[Def]) -> bool {
         let memory = machine.memory();
-        let (Some(epoch), era) = memory.epoch() else { return };
+        let (Some(epoch), era) = memory.epoch() else { return false };
         let mut shown: State = BTreeMap::new();
         for def in defs {
             let collection = memory.collection(def).expect("subscribed");
@@ -63,17 +67,21 @@ impl<S: Backend> World<S> {
         let entries: Vec<_> =
             entries.iter().map(|entry| (&entry.key, entry.v, !entry.defs.is_empty())).collect();
         assert!(is_found, "R18: client {number} shows as whole what never was: {shown:?}, {entries:?}");
+        shown.values().any(|members| !members.is_empty())
     }
 
     /// An item without operations of its own is not listed while an operation deletes its parent that the server has
-    /// not executed.
-    fn check_hidden(&self, number: usize, machine: &Machine) {
+    /// not executed. Returns how many are not listed for that reason.
+    fn check_hidden(&self, number: usize, machine: &Machine) -> u64 {
         let memory = machine.memory();
+        let mut hidden = 0;
         let operations = machine.operations();
         let of = self.clients[number].setup.tenant;
         for (def, _) in memory.collections().filter(|(def, _)| is_items(def)) {
             let (ids, _, _) = machine.list(def).expect("subscribed");
-            for (_, pk) in ids.iter().filter_map(|id| Some(memory.by_id(*id)?.0)) {
+            let listed: BTreeSet<&Pk> = ids.iter().filter_map(|id| Some(&memory.by_id(*id)?.0.1)).collect();
+            let members = memory.collection(def).into_iter().flat_map(|collection| collection.set.keys());
+            for pk in members.chain(listed.iter().copied()) {
                 let item = (def.class().clone(), pk.clone());
                 let hides = |op: &escale::journal::PendingOp| {
                     op.state.refused.is_none()
@@ -82,11 +90,13 @@ impl<S: Backend> World<S> {
                 };
                 let hiding = operations.iter().find(|(op, _)| hides(op));
                 assert!(
-                    hiding.is_none(),
+                    hiding.is_none() || !listed.contains(pk),
                     "R19: client {number} lists {item:?} of a parent that {hiding:?} deletes"
                 );
+                hidden += u64::from(hiding.is_some());
             }
         }
+        hidden
     }
 }
 
