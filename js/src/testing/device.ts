@@ -15,7 +15,7 @@ export class MemoryDevice {
       later(() => asking.answer(undefined));
       return asking;
     };
-    this.factory = Object.assign(memoryDatabases(databases), { deleteDatabase }) as IDBFactory;
+    this.factory = Object.assign(memoryDatabases(databases), { deleteDatabase } as unknown as IDBFactory);
   }
 
   /** A device with the records of this moment. Later writes to either do not reach the other. */
