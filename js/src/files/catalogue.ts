@@ -186,8 +186,12 @@ async function open(store: Store, cipher: Cipher): Promise<Catalogue> {
   };
 
   const mark = await cipher.name("d", "");
-  // Other tabs may open it now, and add files: the first one makes the mark.
-  await store.write({ clear: true, put: [["d", mark, new Uint8Array()]], was: [[mark, undefined]], isDurable: true });
+  let names = await store.names("d");
+  if (!names.includes(mark)) {
+    // Other tabs may open it now, and add files: the first one makes the mark.
+    await store.write({ clear: true, put: [["d", mark, new Uint8Array()]], was: [[mark, undefined]], isDurable: true });
+    names = await store.names("d");
+  }
   const load = async (name: string): Promise<void> => {
     if (name === mark) return;
     // A failure may pass. A record that does not open twice is damaged.
@@ -195,7 +199,7 @@ async function open(store: Store, cipher: Cipher): Promise<Catalogue> {
     if (known) entries.set(known.key, known);
     else await store.write({ remove: [["d", name]] });
   };
-  await Promise.all((await store.names("d")).map(load));
+  await Promise.all(names.map(load));
   note(await store.names("c"), []);
   return catalogue;
 }

@@ -96,7 +96,7 @@ export function roomOf({ catalogue, tabs, isMemory, knowsReasons, reasons, pause
 
   const clear = async (most: number): Promise<void> => {
     // A tab that adds a file has chunks that no record names yet.
-    await tabs.ifNoneAdds(async () => void (await remove(await catalogue.store.names("c"))));
+    await tabs.ifNoneAdds(async () => remove(await catalogue.store.names("c")));
     const reasonOf = reasons();
     const cache = catalogue.files().filter((file) => reasonOf(file) === "cached");
     cache.sort((a, b) => a.read - b.read);

@@ -25,7 +25,7 @@ export interface Tabs {
   /** Adds a file: meanwhile no tab removes chunks that no record names. */
   adding<T>(run: () => Promise<T>): Promise<T>;
   /** Runs it if no tab adds a file. */
-  ifNoneAdds(run: () => Promise<void>): Promise<void>;
+  ifNoneAdds(run: () => Promise<unknown>): Promise<void>;
   end(): void;
 }
 
