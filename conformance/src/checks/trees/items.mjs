@@ -292,7 +292,7 @@ export const items = [
   }),
   check("items.max-life", {
     at,
-    says: "A parent has at most 100,000 items (`too_large`), and no `maxLife`. An item may have one.",
+    says: "A parent has no `maxLife`, but an item may have one.",
     hint: "A parent with an end would have to send all its items again if it got a later one.",
     parts,
   }, async (kit) => {
@@ -305,7 +305,7 @@ export const items = [
   }),
   check("items.too-many", {
     at,
-    says: "A parent has at most 100,000 items (`too_large`), and no `maxLife`.",
+    says: "A parent has at most 100,000 items, of all its classes of items together; one more is `too_large`.",
     hint: "Keep the number of living items with the tree; the end of the parent makes it 0.",
     parts,
     limitMs: 600_000,
