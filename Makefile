@@ -186,7 +186,7 @@ python:
 	@scripts/need-python
 
 # What is built.
-pkg/escale_bg.wasm: $(CORE) scripts/build-wasm scripts/order-functions.mjs scripts/write-glue.mjs | rust npm
+pkg/escale_bg.wasm: $(CORE) scripts/build-wasm $(wildcard scripts/wasm/*.mjs) | rust npm
 	@scripts/build-wasm
 
 pkg/package.json: $(API) scripts/build-js scripts/write-manifest.mjs scripts/entries.mjs | rust npm

@@ -5,8 +5,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
-import { bitsOf } from "./gzip-cost.mjs";
-import { CODE, functionsOf, IMPORTS, importsOf, isOfNames, Reader, sectionsOf } from "./wasm.mjs";
+import { bitsOf } from "./wasm/gzip-cost.mjs";
+import { CODE, functionsOf, IMPORTS, importsOf, isOfNames, Reader, sectionsOf } from "./wasm/format.mjs";
 
 const TARGET = process.env.CARGO_TARGET_DIR ?? "target";
 const FOLDER = join(TARGET, "wasm-bindgen");

@@ -54,6 +54,11 @@ test("no file of it, nor the wasm, tells where it was built", async () => {
   assert.deepEqual(told, []);
 });
 
+test("a panic of the wasm is a trap: no place in the source is in it", async () => {
+  const wasm = await readFile(join(ROOT, "pkg", WASM.file), "latin1");
+  assert.deepEqual(wasm.match(/[\w/.-]+\.rs\b/g), null);
+});
+
 test("its manifest says what it is", async () => {
   const manifest = JSON.parse(await readFile(join(ROOT, "pkg/package.json"), "utf8"));
   const cargo = await readFile(join(ROOT, "Cargo.toml"), "utf8");

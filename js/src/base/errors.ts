@@ -66,10 +66,21 @@ export function raise(code: keyof typeof RAISED_HERE, detail: string, cause?: un
 export function toEscaleError(thrown: unknown): EscaleError {
   if (thrown instanceof EscaleError) return thrown;
   if (isCoreError(thrown)) return new EscaleError(thrown);
-  if (isTrap(thrown)) return raise("panicked", `the wasm stopped on a bug (${thrown.message})`, thrown);
+  if (isTrap(thrown)) return stopped(thrown);
   const name = thrown instanceof Error ? thrown.name : typeof thrown;
   return raise("internal", `an unexpected ${name} was thrown`, thrown);
 }
+
+/** The wasm stopped: says in which of its functions, if the engine tells. `scripts/wasm/trap-names.mjs` has their names. */
+export function stopped(trap: unknown, when = ""): EscaleError {
+  const { message = "", stack = "" } = trap instanceof Error ? trap : {};
+  const places = [...stack.matchAll(/wasm-function\[(\d+)/g)].slice(0, MOST_PLACES).map(([, place]) => place);
+  const where = [message, places.join(" ")].filter(Boolean).join(": ");
+  return raise("panicked", `the wasm stopped on a bug${when}${where && ` (${where})`}`, trap);
+}
+
+/** So many functions of a trap's stack are in the message. */
+const MOST_PLACES = 8;
 
 function isCoreError(thrown: unknown): thrown is CoreError {
   if (typeof thrown !== "object" || thrown === null) return false;

@@ -4,7 +4,7 @@
  */
 
 import type { Core, CoreOptions, Host } from "./core.js";
-import { type EscaleError, raise, toEscaleError } from "../base/errors.js";
+import { type EscaleError, stopped, toEscaleError } from "../base/errors.js";
 import type { ErrorCode } from "../base/error-codes.js";
 import { closeCore, type Living, type Opened } from "./living.js";
 import { storeOf, type Wasm } from "./wasm.js";
@@ -225,7 +225,7 @@ async function opening(wasm: Pick<Wasm, "take">, options: CoreOptions, host: Hos
   let stop: (() => void) | undefined;
   try {
     const core = await new Promise<Core>((resolve, reject) => {
-      stop = onDeath?.(({ error }) => reject(raise("panicked", "the wasm stopped on a bug while opening", error)));
+      stop = onDeath?.(({ error }) => reject(stopped(error, " while opening")));
       glue.open(options, host).then(resolve, reject);
     });
     return { core, onDeath, isDead, giveBack };

@@ -4,7 +4,7 @@
  */
 
 import type { Core, Death } from "./core.js";
-import { EscaleError, raise, toEscaleError } from "../base/errors.js";
+import { EscaleError, raise, stopped, toEscaleError } from "../base/errors.js";
 
 /**
  * An open core, and the way to learn that its instance of the wasm died. If the glue has no `onDeath`, the session ends
@@ -177,14 +177,13 @@ export class Living {
 
   /** Gives an error of the core as it is. Errors of a dead core mean nothing, and become `panicked`. */
   #sorted(opened: Opened, error: unknown): unknown {
-    return opened.isDead() ? raise("panicked", "the wasm stopped on a bug", error) : error;
+    return opened.isDead() ? stopped(error) : error;
   }
 
   #die(opened: Opened, { error, released }: Death): void {
     if (this.#opened === opened) this.#opened = undefined;
     opened.giveBack();
-    const name = error instanceof Error ? error.message : "";
-    const panicked = raise("panicked", `the wasm stopped on a bug (${name})`, error);
+    const panicked = stopped(error);
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     this.#underWay.clear();

@@ -35,7 +35,6 @@ pub fn open(options: JsValue, host: JsValue) -> Promise {
 }
 
 async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
-    crate::web::platform::panic::tell_where();
     let options = Options::read(options_object)?;
     let server = options.server.as_ref().map(|server| server_of(server, &options)).transpose()?;
     let slot = Rc::new(RefCell::new(Weak::new()));

@@ -131,7 +131,7 @@ impl WebLock {
         Reflect::set(&options, &"ifAvailable".into(), &true.into()).map_err(failed)?;
         Reflect::set(&options, &"mode".into(), &mode.into()).map_err(failed)?;
         let freed = manager.request(name, &options, callback.as_ref().unchecked_ref()).map_err(failed)?;
-        // If this instance of the wasm dies, its clean-up code (scripts/write-glue.mjs) finds here how to
+        // If this instance of the wasm dies, its clean-up code (scripts/wasm/write-glue.mjs) finds here how to
         // free the lock, and when it is free.
         let _ = Reflect::set(&hold.resolve, &"escaleFreed".into(), &freed);
         // If the browser refuses the request itself, `freed` settles and the callback never runs. If this

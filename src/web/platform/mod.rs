@@ -8,7 +8,6 @@ pub mod decimal;
 pub(super) mod global;
 pub mod kdf;
 pub(super) mod locks;
-pub(super) mod panic;
 pub(super) mod promise;
 pub mod signals;
 pub mod timers;

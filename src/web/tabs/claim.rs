@@ -118,7 +118,7 @@ impl Claim {
             (Way::Queue, None) => Ok(true),
         };
         let freed = manager.request(name, &options, callback.as_ref().unchecked_ref()).ok()?;
-        // If this instance of the wasm dies, its clean-up code (scripts/write-glue.mjs) finds here the
+        // If this instance of the wasm dies, its clean-up code (scripts/wasm/write-glue.mjs) finds here the
         // promise that settles when the lock is free.
         let _ = Reflect::set(&hold.resolve, &"escaleFreed".into(), &freed);
         spawn_local({

@@ -4,11 +4,14 @@
 // Applications must also be allowed to call a session from its own callbacks, a thousand times at once, and after its
 // end.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { openBrowser } from "../support/browser.mjs";
 import { startSite } from "../support/site.mjs";
 
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const SITES = 24;
 
 async function setUp(t) {
@@ -123,7 +126,7 @@ test("a session opened by a passphrase lives on without it; a second death soon 
       try {
         session.put("Note", { id: "b", text: "x" });
       } catch (error) {
-        return error.code;
+        return { code: error.code, message: error.message };
       } finally {
         fault.end();
       }
@@ -135,7 +138,15 @@ test("a session opened by a passphrase lives on without it; a second death soon 
     const second = await die();
     return { first, note, second, ended: await ended };
   });
-  assert.deepEqual(result, { first: "panicked", note: { id: "a", text: "x" }, second: "panicked", ended: "panicked" });
+  const { first, second, ...rest } = result;
+  assert.deepEqual([first.code, second.code], ["panicked", "panicked"]);
+  assert.deepEqual(rest, { note: { id: "a", text: "x" }, ended: "panicked" });
+  // The message has the numbers of the functions on the stack, and the last build knows their names.
+  const [, numbers] = /^the wasm stopped on a bug \(injected by the test: ([\d ]+)\)$/.exec(first.message);
+  const named = execFileSync(process.execPath, ["scripts/wasm/trap-names.mjs", ...numbers.split(" ")], { cwd: ROOT, encoding: "utf8" });
+  assert.match(named, /\bescale::web::platform::clock::/);
+  assert.match(named, /\bescale::web::bindings::/);
+  assert.doesNotMatch(named, /no such function/);
 });
 
 test("calls from a callback, a thousand at once and after the end give named errors at most", { timeout: 60_000 }, async (t) => {

@@ -2,9 +2,14 @@
 
 export const HEADER_BYTES = 8;
 /** Numbers of sections. */
-export const [CUSTOM, IMPORTS, CODE] = [0, 2, 10];
+export const [CUSTOM, IMPORTS, CODE, DATA] = [0, 2, 10, 11];
 /** The kind of an imported function. */
 const FUNCTION = 0;
+/** The part of the section `name` that has the functions' names. */
+export const FUNCTION_NAMES = 1;
+/** A piece of data with a place of its own in the first memory. */
+const ACTIVE = 0;
+const [I32_CONST, END] = [0x41, 0x0b];
 
 /** Reads little-endian base-128 numbers and the bytes between them. */
 export class Reader {
@@ -82,3 +87,29 @@ export function functionsOf(body) {
 }
 
 export const isOfNames = ({ id, body }) => id === CUSTOM && new Reader(body).text() === "name";
+
+/** The names of the functions by their numbers, in which imports come first. */
+export function functionNamesOf(sections) {
+  const names = new Map();
+  for (const { body } of sections.filter(isOfNames)) {
+    const reader = new Reader(body);
+    reader.text();
+    while (!reader.isDone) {
+      const [part] = reader.take(1);
+      const list = new Reader(reader.take(reader.number()));
+      if (part !== FUNCTION_NAMES) continue;
+      for (let left = list.number(); left > 0; left--) names.set(list.number(), list.text());
+    }
+  }
+  return names;
+}
+
+/** The pieces of data with their addresses in memory. The bytes are those of the section itself. */
+export function dataOf(body) {
+  const reader = new Reader(body);
+  return Array.from({ length: reader.number() }, () => {
+    const [kind, opcode, address, end] = [reader.number(), reader.take(1)[0], reader.number(), reader.take(1)[0]];
+    if (kind !== ACTIVE || opcode !== I32_CONST || end !== END) throw new Error("a piece of data has no fixed address");
+    return { address, bytes: reader.take(reader.number()) };
+  });
+}

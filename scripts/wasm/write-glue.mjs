@@ -20,7 +20,7 @@ replace("export { initSync, __wbg_init as default };", "");
 
 writeFileSync(
   to,
-  `// wasm-bindgen's glue, in a function: one call, one instance (scripts/write-glue.mjs).
+  `// wasm-bindgen's glue, in a function: one call, one instance (scripts/wasm/write-glue.mjs).
 export function makeGlue() {
 let isDead = false, death, exported;
 /** The listeners for the death of this instance. Each can be removed: an object that lives as long as the instance must hold no

@@ -1,8 +1,8 @@
 // Gives the functions that the wasm imports short names, in the wasm and in its glue:
-// `node scripts/shorten-imports.mjs WASM GLUE`. wasm-bindgen's names end in a hash, which does not compress.
+// `node scripts/wasm/shorten-imports.mjs WASM GLUE`. wasm-bindgen's names end in a hash, which does not compress.
 import { readFileSync, writeFileSync } from "node:fs";
 
-import { HEADER_BYTES, IMPORTS, importsBytes, importsOf, sectionsOf } from "./wasm.mjs";
+import { HEADER_BYTES, IMPORTS, importsBytes, importsOf, sectionsOf } from "./format.mjs";
 
 const [WASM, GLUE] = process.argv.slice(2);
 const wasm = readFileSync(WASM);

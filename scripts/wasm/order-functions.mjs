@@ -1,12 +1,14 @@
 // Names the functions of a wasm so that `wasm-opt --reorder-functions-by-name` puts similar ones side by side:
-// `node scripts/order-functions.mjs FROM TO`. gzip refers to at most 32 KiB before, and the copies of a generic function
+// `node scripts/wasm/order-functions.mjs FROM TO NAMES`. Their names so far go to NAMES, a line each (scripts/wasm/trap-names.mjs).
+// gzip refers to at most 32 KiB before, and the copies of a generic function
 // are far apart otherwise. The order is greedy: next comes the function with most pieces in the functions just before it.
 import { readFileSync, writeFileSync } from "node:fs";
 
-import { CODE, CUSTOM, functionsOf, HEADER_BYTES, IMPORTS, importsOf, isOfNames, numberBytes, sectionBytes, sectionsOf, textBytes, withLength } from "./wasm.mjs";
+import {
+  CODE, CUSTOM, FUNCTION_NAMES, functionNamesOf, functionsOf, HEADER_BYTES, IMPORTS, importsOf, isOfNames, numberBytes,
+  sectionBytes, sectionsOf, textBytes, withLength,
+} from "./format.mjs";
 
-/** The part of the section `name` that has the functions' names. */
-const FUNCTION_NAMES = 1;
 /** How many bytes are one piece. */
 const PIECE = 6;
 /** A piece that more functions have says little about any of them. */
@@ -72,10 +74,14 @@ function namesOf(order, imports) {
   return sectionBytes(CUSTOM, [...textBytes("name"), FUNCTION_NAMES, ...withLength([...numberBytes(entries.length), ...list])]);
 }
 
-const [FROM, TO] = process.argv.slice(2);
+const [FROM, TO, NAMES] = process.argv.slice(2);
 const wasm = readFileSync(FROM);
 const sections = sectionsOf(wasm);
 const bodyOf = (wanted) => sections.find(({ id }) => id === wanted).body;
+const imports = importsOf(bodyOf(IMPORTS));
 const order = orderOf(functionsOf(bodyOf(CODE)));
 const kept = sections.filter((section) => !isOfNames(section)).map(({ bytes }) => bytes);
-writeFileSync(TO, Buffer.concat([wasm.subarray(0, HEADER_BYTES), ...kept, namesOf(order, importsOf(bodyOf(IMPORTS)).length)]));
+writeFileSync(TO, Buffer.concat([wasm.subarray(0, HEADER_BYTES), ...kept, namesOf(order, imports.length)]));
+const names = functionNamesOf(sections);
+const lines = [...imports.map(({ name }) => name), ...order.map((number) => names.get(number + imports.length))];
+writeFileSync(NAMES, lines.map((line) => `${line}\n`).join(""));
