@@ -40,14 +40,19 @@ export class Kit {
     this.needsSocket();
     return new Socket(this, { token: this.options.token, ...more });
   }
-  /** Sends a request; each answer passes the watches, except those about files and accounts that are no refusals. */
+  /**
+   * Sends a request; each answer passes the watches. Of the answers about files and accounts that are no refusals, only the
+   * headers do. A range that is not there is 416, and its body need not be a fault.
+   */
   async exchange({ org = this.org, token = this.options.token, headers, path, base, url, ...rest }) {
     const bearer = token === undefined ? {} : { Authorization: `Bearer ${token}` };
     const target = url ?? this.url(org, path, base);
     const known = this.watcher.sending({ org, token, message: rest.message });
     const found = await exchange({ url: target, headers: { ...bearer, ...headers }, ...rest });
     this.last = Object.assign(found, { org, known });
-    if (!/^(files?|account)\b/.test(path) || found.status >= 400) this.watcher.exchange(found);
+    const isMessage = !/^(files?|account)\b/.test(path) || (found.status >= 400 && found.status !== 416);
+    if (isMessage) this.watcher.exchange(found);
+    else this.watcher.headers(found);
     return found;
   }
 

@@ -34,6 +34,7 @@ export const SCHEMA = {
   Meter: { key: ["id"], clock: "sequence" },
   Serial: { key: ["id"], indexes: { number: { type: "hash", unique: true, global: true } } },
   Log: { key: ["id"], sync: false },
+  Album: { key: ["id"], properties: { photo: "file", scans: "file[]" } },
   Org: { key: ["code"] },
   Hdr: { key: ["id"] },
 };

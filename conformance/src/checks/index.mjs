@@ -1,5 +1,6 @@
 import { accounts } from "./callers/accounts.mjs";
 import { builtIn } from "./built-in.mjs";
+import { files } from "./files.mjs";
 import { forms } from "./forms.mjs";
 import { histories } from "./histories.mjs";
 import { hooks } from "./hooks.mjs";
@@ -37,6 +38,7 @@ export const CHECKS = [
   ...once,
   ...unexecuted,
   ...builtIn,
+  ...files,
   ...tokens,
   ...accounts,
   ...limits,

@@ -154,6 +154,7 @@ export const formWatches = [
       ...(bytes.length && !headers["content-type"] ? ["Content-Type is missing"] : []),
     ],
     isForOptions: false,
+    isOfHeaders: true,
   },
   {
     id: "watch.refusal-is-fault",

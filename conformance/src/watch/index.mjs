@@ -102,6 +102,11 @@ export class Watcher {
     for (const watch of ofReplies) this.note(watch, this.safely(() => watch.test(exchange)), exchange);
     this.heard(exchange);
   }
+  /** Watches the headers alone: the body is no message of this page's tables. */
+  headers(exchange) {
+    if (exchange.status === undefined) return;
+    for (const watch of formWatches) if (watch.isOfHeaders) this.note(watch, watch.test(exchange), exchange);
+  }
   frame(socket, message) {
     for (const watch of socketWatches) this.note(watch, this.safely(() => watch.frame(socket, message)), socket);
   }
