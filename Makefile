@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-files | kill-server | cluster | drills | machine | feeds | crowd | storms | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | clean
+make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-files | bucket | kill-server | cluster | drills | machine | feeds | crowd | storms | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports), with the documentation under /docs
@@ -15,6 +15,7 @@ make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox |
   make kill      kill a Chromium that writes KILLS times (100), and see that nothing saved is lost or done twice
   make kill-firefox  the same with Firefox
   make kill-files  add and send a file of FILM_MIB (1024) while browsers and the server are killed KILLS times (20)
+  make bucket    keep files in a server that speaks the protocol of Amazon S3, and see that it conforms
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
   make cluster   kill, pause and cut three servers on one PostgreSQL ROUNDS times (200), kill it or let its standby take over
                  while clients write, and see that nothing is lost, done twice, stuck or different
@@ -64,7 +65,7 @@ TARGETS :=
 export KILLS DRILLS FEEDS SOCKETS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-files kill-server cluster drills machine feeds crowd storms failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server shifted counter
+.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-files bucket kill-server cluster drills machine feeds crowd storms failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server shifted counter
 
 help:
 	@: $(info $(HELP))
@@ -99,6 +100,9 @@ kill-firefox: package counter browsers
 
 kill-files: package server browsers
 	@scripts/test kill-files
+
+bucket: rust
+	@scripts/bucket
 
 kill-server: rust postgres
 	KILLS=$${KILLS:-100} cargo test --locked --package escale-server --all-features --test server kills
