@@ -172,7 +172,9 @@ fn ranged(bytes: Vec<u8>, range: Option<&str>) -> Response<Vec<u8>> {
 /// ones are a range that is not there.
 fn span_in(range: &str, length: usize) -> Option<(usize, usize)> {
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
-    let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<usize>().ok())?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    // A number that is too large is behind the end of any object.
+    let number = |text: &str| is_number(text).then(|| text.parse().unwrap_or(usize::MAX));
     match (first, last) {
         ("", _) => Some((length - number(last)?.min(length), length)),
         (_, "") => Some((number(first)?.min(length), length)),
