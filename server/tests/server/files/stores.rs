@@ -34,7 +34,7 @@ fn a_store_of_objects_conforms() {
     if let Ok(address) = std::env::var("ESCALE_BUCKET") {
         let address = format!("{address}/{:x}", chance.next());
         conformance::all(&|| open(&address).unwrap(), &mut |below| chance.below(below));
-        println!("{address} conforms");
+        eprintln!("{address} conforms");
     }
 }
 
