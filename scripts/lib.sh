@@ -46,6 +46,16 @@ apt_install() {
   DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"
 }
 
+# Makes a Python of its own in a folder, with these packages as arguments of pip.
+make_python() {
+  local folder=$1
+  shift
+  have python3 || apt_install python3 python3-venv
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or later is needed, $(python3 --version) found"
+  python3 -m venv "$folder" || { apt_install python3-venv && python3 -m venv "$folder"; }
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
 # Prints the path of the first of these commands that exists, or nothing.
 first_of() {
   local name

@@ -1,7 +1,7 @@
 // Names the functions of a wasm so that `wasm-opt --reorder-functions-by-name` puts similar ones side by side:
-// `node scripts/wasm/order-functions.mjs FROM TO NAMES`. Their names so far go to NAMES, a line each (scripts/wasm/trap-names.mjs).
-// gzip refers to at most 32 KiB before, and the copies of a generic function
-// are far apart otherwise. The order is greedy: next comes the function with most pieces in the functions just before it.
+// `node scripts/wasm/order-functions.mjs FROM TO NAMES`. Their names so far go to NAMES, a line each
+// (scripts/wasm/trap-names.mjs). gzip refers to at most 32 KiB before, and the copies of a generic function are far apart
+// otherwise. The order is greedy: next comes the function with most pieces in the functions just before it.
 import { readFileSync, writeFileSync } from "node:fs";
 
 import {
