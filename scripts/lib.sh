@@ -20,6 +20,24 @@ locked() { sed -n "/^name = \"$1\"\$/{n;s/^version = \"\(.*\)\"\$/\1/p;q}" Cargo
 
 target_dir() { printf '%s' "${CARGO_TARGET_DIR:-target}"; }
 
+# The file of what the last run took: name, seconds, and `step` or `test`, with tabs between them. `make test` begins it.
+times() {
+  mkdir -p "$(target_dir)"
+  printf '%s/times.tsv' "$(target_dir)"
+}
+
+# note_time KIND SECONDS NAME
+note_time() { printf '%s\t%s\t%s\n' "$3" "$2" "$1" >>"$(times)"; }
+
+# timed NAME COMMAND..: runs a command whose time is noted.
+timed() {
+  local name=$1 begun=$SECONDS status=0
+  shift
+  "$@" || status=$?
+  [ $SECONDS = $begun ] || note_time step $((SECONDS - begun)) "$name"
+  return "$status"
+}
+
 # Keeps this machine's folders out of the package. Otherwise each message of a panic would name the builder's home. The
 # flags of RUSTFLAGS stay. They are encoded, because a path may have spaces.
 hide_paths() {

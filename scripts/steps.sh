@@ -1,5 +1,5 @@
 # Runs the steps of a script; sourced after lib.sh. Each step prints the output of its runner. A failed step does not
-# stop the others. `finish` prints the sums, and fails if a step failed.
+# stop the others. `finish` prints the sums and what took longest, and fails if a step failed.
 
 passed=0
 failed=0
@@ -13,20 +13,28 @@ step() { run_step 1 "$@"; }
 # tests NAME COMMAND..: the same for a runner of tests. It has failed if it ran no test.
 tests() { run_step 0 "$@"; }
 
+# build NAME COMMAND..: a step that counts as no test, and whose failure counts as one.
+build() { run_step no "$@"; }
+
 # run_step COUNT NAME COMMAND..: COUNT is the number of tests if the command reports none.
 run_step() {
-  local of_none=$1 name=$2 status=0 good bad
+  local of_none=$1 name=$2 status=0 begun=$SECONDS good bad
   shift 2
   say "$name"
   "$@" 2>&1 | tee "$log" || status=1
+  note_time step $((SECONDS - begun)) "$name"
+  note_tests "$name"
   good=$(count 's/^test result: .* \([0-9]*\) passed; .*/\1/p; s/^# pass \([0-9]*\)$/\1/p')
   bad=$(count 's/^test result: .* \([0-9]*\) failed; .*/\1/p; s/^# fail \([0-9]*\)$/\1/p')
   if [ "$status" = 0 ] && [ $((good + bad)) = 0 ]; then
-    good=$of_none
-    if [ "$of_none" = 0 ]; then
-      printf 'no test was run\n'
-      status=1
-    fi
+    case $of_none in
+      no) ;;
+      0)
+        printf 'no test was run\n'
+        status=1
+        ;;
+      *) good=$of_none ;;
+    esac
   fi
   if [ "$status" != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
   passed=$((passed + good))
@@ -37,9 +45,32 @@ run_step() {
 # The sum of the numbers that a sed script finds in the log.
 count() { sed -n "$1" "$log" | awk '{ sum += $1 } END { print sum + 0 }'; }
 
+# Notes the time of each test of the log, if it is a second or more. Node tells it for each test, cargo for each of its
+# binaries.
+note_tests() {
+  awk -v step="$1" -v OFS='\t' '
+    /^ *(not )?ok [0-9]+ - / { name = $0; sub(/^ *(not )?ok [0-9]+ - /, "", name) }
+    /^ *duration_ms: / && name != "" { if ($2 >= 1000) print name, int($2 / 1000 + 0.5), "test", step; name = "" }
+    /^ *Running / { binary = $2 == "unittests" ? $3 " " $4 : $2 }
+    /^test result: .*; finished in / {
+      seconds = $NF; sub(/s$/, "", seconds)
+      if (seconds >= 1) print binary, int(seconds + 0.5), "test", step
+    }
+  ' "$log" >>"$(times)"
+}
+
+# slowest KIND COUNT HEADING: prints the slowest steps or tests of this run.
+slowest() {
+  printf '\n%s, in seconds:\n' "$3"
+  awk -F '\t' -v kind="$1" '$3 == kind { print $2 "\t" $1 }' "$(times)" | sort -rn | head -n "$2" |
+    while IFS=$'\t' read -r seconds name; do printf '%6s  %s\n' "$seconds" "$name"; done
+}
+
 finish() {
-  printf '\n'
+  slowest step 10 "The slowest steps"
+  slowest test 20 "The slowest tests"
+  printf '\nall times: %s\n\n' "$(times)"
   for name in ${failures[@]+"${failures[@]}"}; do printf 'failed: %s\n' "$name"; done
   printf '%s passed, %s failed\n' "$passed" "$failed"
-  [ ${#failures[@]} = 0 ]
+  [ "$failed" = 0 ]
 }
