@@ -65,7 +65,7 @@ TARGETS :=
 export KILLS DRILLS FEEDS SOCKETS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-files bucket kill-server cluster drills machine feeds crowd storms failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server shifted counter
+.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-files bucket kill-server cluster drills machine feeds crowd storms failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server clock
 
 help:
 	@: $(info $(HELP))
@@ -76,7 +76,7 @@ demo: package server www/dist/index.html
 docs: npm
 	@scripts/docs
 
-test: package server counter www/dist/index.html browsers postgres
+test: clock package www/dist/index.html browsers postgres
 	@scripts/test $(PARTS)
 
 sim: rust
@@ -92,13 +92,13 @@ fuzz: rust
 hostile: package browsers
 	@scripts/test hostile
 
-kill: package counter browsers
+kill: package browsers
 	@scripts/test kill
 
-kill-firefox: package counter browsers
+kill-firefox: package browsers
 	@scripts/test kill-firefox
 
-kill-files: package server browsers
+kill-files: package browsers
 	@scripts/test kill-files
 
 bucket: rust
@@ -125,19 +125,19 @@ crowd: server postgres
 storms: rust
 	SESSIONS=$${SESSIONS:-100000} cargo test --locked --package escale-server --all-features --lib storms -- --nocapture
 
-failovers: package counter browsers
+failovers: package browsers
 	@scripts/test failovers
 
 quotas: package browsers
 	@scripts/test quotas
 
-flips: package server browsers
+flips: package browsers
 	@scripts/test flips
 
 histories: package npm
 	@scripts/test histories
 
-conformance: server shifted npm python
+conformance: rust npm python
 	@scripts/test conformance
 
 soak: package browsers
@@ -164,6 +164,10 @@ create-apps: package server browsers
 size: package
 	@node scripts/size.mjs $(ROWS)
 
+# What the last run took is in target/times.tsv.
+clock:
+	@rm -f "$${CARGO_TARGET_DIR:-target}/times.tsv"
+
 lint: pkg/package.json rust browsers
 	@scripts/lint
 
@@ -175,42 +179,34 @@ compiler:
 	@scripts/need-compiler
 
 rust: compiler
-	@scripts/need-rust
+	@scripts/timed need-rust scripts/need-rust
 
 npm:
-	@scripts/need-npm
+	@scripts/timed need-npm scripts/need-npm
 
 browsers: rust
-	@scripts/need-browsers
+	@scripts/timed need-browsers scripts/need-browsers
 
 postgres:
-	@scripts/need-postgres
+	@scripts/timed need-postgres scripts/need-postgres
 
 python:
 	@scripts/need-python
 
 # What is built.
 pkg/escale_bg.wasm: $(CORE) scripts/build-wasm $(wildcard scripts/wasm/*.mjs) | rust npm
-	@scripts/build-wasm
+	@scripts/timed "Build of the wasm" scripts/build-wasm
 
 pkg/package.json: $(API) scripts/build-js scripts/write-manifest.mjs scripts/entries.mjs | rust npm
-	@scripts/build-js
+	@scripts/timed "Build of the API" scripts/build-js
 
 pkg/index.js: pkg/escale_bg.wasm pkg/package.json scripts/bundle.mjs scripts/entries.mjs
 	@test -f js/dist/escale.js || scripts/build-wasm
 	@node scripts/bundle.mjs
 
 www/dist/index.html: $(PAGE) pkg/index.js | npm
-	npm run build --workspace www
+	@scripts/timed "Build of the demonstration" npm run build --workspace www
 
 # cargo knows what changed.
 server: rust
 	@scripts/build-server
-
-# The server with another clock: the conformance kit sees by it that the server forgets in time.
-shifted: rust
-	@scripts/build-server --example shifted_clock
-
-# The server of the tests of writes: it has an operation of its own.
-counter: rust
-	@scripts/build-server --example counter

@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { ROOT } from "./project.mjs";
 
-const SERVER = process.env.ESCALE_SERVER ?? `${ROOT}/target/release/escale-server`;
+const SERVER = process.env.ESCALE_SERVER ?? `${ROOT}/target/debug/escale-server`;
 
 test("the server does not tell where it was built", async () => {
   const bytes = await readFile(SERVER);

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 export const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 export const PACKAGES = join(ROOT, "data/packages.jsonl.gz");
 export const PACKAGES_SCHEMA = join(ROOT, "server/examples/packages.schema.json");
-export const SERVER = process.env.ESCALE_SERVER ?? join(ROOT, "target/release/escale-server");
+export const SERVER = process.env.ESCALE_SERVER ?? join(ROOT, "target/debug/escale-server");
 /** The example server that has an application-defined operation. */
 export const COUNTER_SERVER = join(dirname(SERVER), "examples/counter");
 export const CHROME = process.env.CHROME || "/usr/bin/chromium";

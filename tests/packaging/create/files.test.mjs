@@ -11,7 +11,7 @@ import { binary, platform, start } from "../../../create/server/index.mjs";
 import { ROOT, runCommand } from "../project.mjs";
 
 const COMMAND = join(ROOT, "create/index.mjs");
-const SERVER = process.env.ESCALE_SERVER ?? join(ROOT, "target/release/escale-server");
+const SERVER = process.env.ESCALE_SERVER ?? join(ROOT, "target/debug/escale-server");
 
 let parent;
 before(async () => {
