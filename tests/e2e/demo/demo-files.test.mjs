@@ -8,7 +8,7 @@ import { deflateSync, crc32 } from "node:zlib";
 import { foundAlone, opens } from "../support/editing.mjs";
 import { byName, inSection } from "../support/packages.mjs";
 import { packagesServer } from "../support/server.mjs";
-import { SCREENS, serveDemonstration, Visitor } from "../support/visitor.mjs";
+import { SCREENS, serveDemonstration, visit, Visitor } from "../support/visitor.mjs";
 
 const SECTION = "games";
 const followed = inSection(SECTION).sort(byName);
@@ -67,59 +67,57 @@ async function arrives(t, site, server, options, prepare) {
   return visitor;
 }
 
-for (const [screen, options] of Object.entries(SCREENS)) {
-  test(`on ${screen}, files wait with no server, arrive everywhere, and stay for offline`, { timeout: 180_000 }, async (t) => {
-    const server = await packagesServer(t);
-    const site = await serveDemonstration(t);
-    const visitor = await arrives(t, site, server, options);
-    await visitor.on("attachments-state").filter({ hasText: "None yet" }).waitFor();
-    await visitor.look("a package without attachments");
-    const tab = await visitor.another();
-    await tab.open("synced");
-    await opensPackage(tab);
+visit("a desk", "files wait with no server, arrive everywhere, and stay for offline", { timeout: 180_000 }, async (t, options) => {
+  const server = await packagesServer(t);
+  const site = await serveDemonstration(t);
+  const visitor = await arrives(t, site, server, options);
+  await visitor.on("attachments-state").filter({ hasText: "None yet" }).waitFor();
+  await visitor.look("a package without attachments");
+  const tab = await visitor.another();
+  await tab.open("synced");
+  await opensPackage(tab);
 
-    // With no server they are sealed on the device, shown, and wait. The other tab shows them, too.
-    await server.stop("SIGKILL");
-    await visitor.sees("Offline");
-    await visitor.on("attach-file").setInputFiles([PICTURE, FILM]);
-    await sees(visitor, PICTURE.name, '[data-state="waiting"]');
-    await sees(visitor, FILM.name, '[data-state="waiting"]');
-    await attachment(visitor, PICTURE.name).getByTestId("attachment-picture").waitFor();
-    await sees(tab, FILM.name, '[data-state="waiting"]');
-    await visitor.look("attachments that wait");
+  // With no server they are sealed on the device, shown, and wait. The other tab shows them, too.
+  await server.stop("SIGKILL");
+  await visitor.sees("Offline");
+  await visitor.on("attach-file").setInputFiles([PICTURE, FILM]);
+  await sees(visitor, PICTURE.name, '[data-state="waiting"]');
+  await sees(visitor, FILM.name, '[data-state="waiting"]');
+  await attachment(visitor, PICTURE.name).getByTestId("attachment-picture").waitFor();
+  await sees(tab, FILM.name, '[data-state="waiting"]');
+  await visitor.look("attachments that wait");
 
-    // They are sent, and another browser loads the picture by itself and the film on request.
-    await server.start();
-    await visitor.sees("Live");
-    await sees(visitor, FILM.name, '[data-state="accepted"][data-phase="here"]');
-    await sees(tab, PICTURE.name, '[data-state="accepted"]');
-    const reader = await arrives(t, site, server, options);
-    await attachment(reader, PICTURE.name).getByTestId("attachment-picture").waitFor();
-    await attachment(reader, FILM.name).getByTestId("attachment-load").click();
-    await sees(reader, FILM.name, '[data-phase="here"]');
-    await reader.look("attachments that are here");
-    const saved = reader.page.waitForEvent("download");
-    await attachment(reader, FILM.name).getByTestId("attachment-save").click();
-    const download = await saved;
-    assert.equal(download.suggestedFilename(), FILM.name);
-    const chunks = [];
-    for await (const chunk of await download.createReadStream()) chunks.push(chunk);
-    assert.ok(Buffer.concat(chunks).equals(FILM.buffer), "the same bytes");
+  // They are sent, and another browser loads the picture by itself and the film on request.
+  await server.start();
+  await visitor.sees("Live");
+  await sees(visitor, FILM.name, '[data-state="accepted"][data-phase="here"]');
+  await sees(tab, PICTURE.name, '[data-state="accepted"]');
+  const reader = await arrives(t, site, server, options);
+  await attachment(reader, PICTURE.name).getByTestId("attachment-picture").waitFor();
+  await attachment(reader, FILM.name).getByTestId("attachment-load").click();
+  await sees(reader, FILM.name, '[data-phase="here"]');
+  await reader.look("attachments that are here");
+  const saved = reader.page.waitForEvent("download");
+  await attachment(reader, FILM.name).getByTestId("attachment-save").click();
+  const download = await saved;
+  assert.equal(download.suggestedFilename(), FILM.name);
+  const chunks = [];
+  for await (const chunk of await download.createReadStream()) chunks.push(chunk);
+  assert.ok(Buffer.concat(chunks).equals(FILM.buffer), "the same bytes");
 
-    // Kept ones are there after a reload with no server.
-    await reader.on("attachments-keep").check();
-    await keeps(reader);
-    await server.stop("SIGKILL");
-    await reader.page.reload();
-    await reader.open("synced");
-    await reader.sees("Offline");
-    await opens(reader, PACKAGE);
-    await sees(reader, FILM.name, '[data-phase="here"]');
-    await keeps(reader);
-    await attachment(reader, PICTURE.name).getByTestId("attachment-picture").waitFor();
-    assert.deepEqual([visitor.errors, tab.errors, reader.errors], [[], [], []]);
-  });
-}
+  // Kept ones are there after a reload with no server.
+  await reader.on("attachments-keep").check();
+  await keeps(reader);
+  await server.stop("SIGKILL");
+  await reader.page.reload();
+  await reader.open("synced");
+  await reader.sees("Offline");
+  await opens(reader, PACKAGE);
+  await sees(reader, FILM.name, '[data-phase="here"]');
+  await keeps(reader);
+  await attachment(reader, PICTURE.name).getByTestId("attachment-picture").waitFor();
+  assert.deepEqual([visitor.errors, tab.errors, reader.errors], [[], [], []]);
+});
 
 test("a full device says so, keeps what waits, and goes on once there is room", { timeout: 180_000 }, async (t) => {
   const server = await packagesServer(t);

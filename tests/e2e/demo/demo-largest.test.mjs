@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { defOf, MemoryServer } from "../support/memory-server.mjs";
 import { inSection, packages, withTag } from "../support/packages.mjs";
 import { packagesServer } from "../support/server.mjs";
-import { SCREENS, serveDemonstration, Visitor } from "../support/visitor.mjs";
+import { SCREENS, serveDemonstration, visit, Visitor } from "../support/visitor.mjs";
 
 const SECTION = "games";
 const TAG = "interface::x11";
@@ -61,73 +61,71 @@ async function pagesThrough(visitor, expected, measure) {
   assert.ok(await isEnd(visitor, "largest-previous"));
 }
 
-for (const [screen, options] of Object.entries(SCREENS)) {
-  test(`on ${screen}, a visitor pages through the largest packages, with the server and without`, seconds(180), async (t) => {
-    const server = await packagesServer(t);
-    const site = await serveDemonstration(t);
-    const visitor = await Visitor.at(t, site.of(server.url), options);
-    await visitor.openFirst("synced");
-    await visitor.on("status-phase").filter({ hasText: "Ready" }).waitFor();
-    await shows(visitor, "largest");
-    await visitor.page.locator('[data-testid="largest-empty"][data-state="nothing"]').waitFor();
-    await visitor.look("the largest of nothing");
-    await visitor.choose(`section-${SECTION}`, `tag-${TAG}`);
-    await visitor.sees("Live");
-    await tally(visitor, `${count(held.length)} packages`);
-    await visitor.look("the largest");
-    await pagesThrough(visitor, held, installed);
+visit("a phone", "a visitor pages through the largest packages, with the server and without", seconds(180), async (t, options) => {
+  const server = await packagesServer(t);
+  const site = await serveDemonstration(t);
+  const visitor = await Visitor.at(t, site.of(server.url), options);
+  await visitor.openFirst("synced");
+  await visitor.on("status-phase").filter({ hasText: "Ready" }).waitFor();
+  await shows(visitor, "largest");
+  await visitor.page.locator('[data-testid="largest-empty"][data-state="nothing"]').waitFor();
+  await visitor.look("the largest of nothing");
+  await visitor.choose(`section-${SECTION}`, `tag-${TAG}`);
+  await visitor.sees("Live");
+  await tally(visitor, `${count(held.length)} packages`);
+  await visitor.look("the largest");
+  await pagesThrough(visitor, held, installed);
 
-    // Filters by size and by name. The minimum is of the size that orders the list.
-    await visitor.on("largest-measure").selectOption("size");
-    await visitor.on("largest-minimum").selectOption({ label: "10 MiB or more" });
-    const large = held.filter((doc) => download(doc) >= 10 * MIB);
-    assert.ok(large.length > PAGE, "several pages");
-    await tally(visitor, `${count(large.length)} packages match`);
-    await pagesThrough(visitor, large, download);
-    await visitor.on("largest-next").click();
-    await visitor.on("largest-prefix").fill("F");
-    const fs = large.filter(({ name }) => name.startsWith("f"));
-    await tally(visitor, `${count(fs.length)} packages match`);
-    await pagesThrough(visitor, fs, download);
-    await visitor.look("the largest, filtered");
-    await visitor.on("largest-prefix").fill("no such package");
-    await visitor.page.locator('[data-testid="largest-empty"][data-state="filtered"]').waitFor();
-    await visitor.look("none of the largest");
-    await visitor.on("largest-empty-clear").click();
-    await seesRange(visitor, 1, PAGE, held.length);
+  // Filters by size and by name. The minimum is of the size that orders the list.
+  await visitor.on("largest-measure").selectOption("size");
+  await visitor.on("largest-minimum").selectOption({ label: "10 MiB or more" });
+  const large = held.filter((doc) => download(doc) >= 10 * MIB);
+  assert.ok(large.length > PAGE, "several pages");
+  await tally(visitor, `${count(large.length)} packages match`);
+  await pagesThrough(visitor, large, download);
+  await visitor.on("largest-next").click();
+  await visitor.on("largest-prefix").fill("F");
+  const fs = large.filter(({ name }) => name.startsWith("f"));
+  await tally(visitor, `${count(fs.length)} packages match`);
+  await pagesThrough(visitor, fs, download);
+  await visitor.look("the largest, filtered");
+  await visitor.on("largest-prefix").fill("no such package");
+  await visitor.page.locator('[data-testid="largest-empty"][data-state="filtered"]').waitFor();
+  await visitor.look("none of the largest");
+  await visitor.on("largest-empty-clear").click();
+  await seesRange(visitor, 1, PAGE, held.length);
 
-    // One topic alone; it is left while the list shows it.
-    await visitor.on("largest-measure").selectOption("installedSize");
-    await visitor.on(`view-section-${SECTION}`).click();
-    await tally(visitor, `${count(inSection(SECTION).length)} packages`);
-    await pagesThrough(visitor, inSection(SECTION), installed);
-    await visitor.on(`unfollow-section-${SECTION}`).click();
-    const left = withTag(TAG);
-    await tally(visitor, `${count(left.length)} packages`);
-    await pagesThrough(visitor, left, installed);
-    assert.equal(await visitor.on("faults").isVisible(), false, "no query outlived its topic");
+  // One topic alone; it is left while the list shows it.
+  await visitor.on("largest-measure").selectOption("installedSize");
+  await visitor.on(`view-section-${SECTION}`).click();
+  await tally(visitor, `${count(inSection(SECTION).length)} packages`);
+  await pagesThrough(visitor, inSection(SECTION), installed);
+  await visitor.on(`unfollow-section-${SECTION}`).click();
+  const left = withTag(TAG);
+  await tally(visitor, `${count(left.length)} packages`);
+  await pagesThrough(visitor, left, installed);
+  assert.equal(await visitor.on("faults").isVisible(), false, "no query outlived its topic");
 
-    // The package of a row.
-    const [largest] = [...left].sort(bySize(installed));
-    await first(visitor, largest.name);
-    await visitor.on("largest-row").first().click();
-    await visitor.on("detail-summary").filter({ hasText: largest.summary }).waitFor();
-    await visitor.look("a large package");
-    await visitor.on("detail-close").click();
+  // The package of a row.
+  const [largest] = [...left].sort(bySize(installed));
+  await first(visitor, largest.name);
+  await visitor.on("largest-row").first().click();
+  await visitor.on("detail-summary").filter({ hasText: largest.summary }).waitFor();
+  await visitor.look("a large package");
+  await visitor.on("detail-close").click();
 
-    // Without any server, after a reload.
-    await server.stop("SIGKILL");
-    await site.stop();
-    await visitor.page.reload();
-    await visitor.open("avion");
-    await visitor.sees("Avion");
-    await shows(visitor, "largest");
-    await pagesThrough(visitor, left, installed);
-    await visitor.on("largest-prefix").fill("x");
-    await tally(visitor, `${count(left.filter(({ name }) => name.startsWith("x")).length)} packages match`);
-    assert.deepEqual(visitor.errors, []);
-  });
-}
+  // Without any server, after a reload.
+  await server.stop("SIGKILL");
+  await site.stop();
+  await visitor.page.reload();
+  await visitor.open("avion");
+  await visitor.sees("Avion");
+  await shows(visitor, "largest");
+  await pagesThrough(visitor, left, installed);
+  await visitor.on("largest-prefix").fill("x");
+  await tally(visitor, `${count(left.filter(({ name }) => name.startsWith("x")).length)} packages match`);
+  assert.deepEqual(visitor.errors, []);
+});
 
 test("a change in one tab moves the list and its counts in the other, with the server and without", seconds(120), async (t) => {
   const server = await packagesServer(t);

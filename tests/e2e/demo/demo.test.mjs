@@ -8,7 +8,7 @@ import { byName, inSection, packages, withTag } from "../support/packages.mjs";
 import { startProxy } from "../support/proxy.mjs";
 import { Needles } from "../support/search.mjs";
 import { packagesServer } from "../support/server.mjs";
-import { SCREENS, serveDemonstration, Visitor } from "../support/visitor.mjs";
+import { SCREENS, serveDemonstration, visit, Visitor } from "../support/visitor.mjs";
 
 const SECTION = "games";
 const TAG = "interface::x11";
@@ -103,128 +103,126 @@ async function looksInside(visitor, versions) {
   await visitor.on("inspector-close").click();
 }
 
-for (const [screen, options] of Object.entries(SCREENS)) {
-  test(`on ${screen}, a visitor follows a section and a tag, flies, and has all of it with no server`, seconds(180), async (t) => {
-    const server = await packagesServer(t);
-    const [proxy, site] = [await startProxy(t, server), await serveDemonstration(t)];
-    const visitor = await Visitor.at(t, site.of(proxy.url), options);
-    await visitor.look("the first screen");
-    await visitor.openFirst("synced");
-    await visitor.on("status-phase").filter({ hasText: "Ready" }).waitFor();
-    await visitor.look("nothing followed");
-    await visitor.choose(`section-${SECTION}`, `tag-${TAG}`);
-    await seesTheNumbers(visitor);
-    await visitor.sees("Live");
-    await visitor.look("the list");
-    assert.deepEqual(await visitor.listed(), inRows(followed));
-    await seesPackage(visitor, followed.find(({ depends, tags }) => depends.length > 8 && tags.length > 5));
+visit("a desk", "a visitor follows a section and a tag, flies, and has all of it with no server", seconds(180), async (t, options) => {
+  const server = await packagesServer(t);
+  const [proxy, site] = [await startProxy(t, server), await serveDemonstration(t)];
+  const visitor = await Visitor.at(t, site.of(proxy.url), options);
+  await visitor.look("the first screen");
+  await visitor.openFirst("synced");
+  await visitor.on("status-phase").filter({ hasText: "Ready" }).waitFor();
+  await visitor.look("nothing followed");
+  await visitor.choose(`section-${SECTION}`, `tag-${TAG}`);
+  await seesTheNumbers(visitor);
+  await visitor.sees("Live");
+  await visitor.look("the list");
+  assert.deepEqual(await visitor.listed(), inRows(followed));
+  await seesPackage(visitor, followed.find(({ depends, tags }) => depends.length > 8 && tags.length > 5));
 
-    // In avion: nothing makes the page contact the server.
-    await visitor.on("go-avion").click();
-    await visitor.sees("Avion");
-    const [before, asked] = [visitor.addresses.length, proxy.requests.length];
-    const changed = { ...followed[0], summary: WORDS };
-    await server.import("demo", "Package", [changed]);
-    await visitor.page.evaluate(() => {
-      for (const name of ["online", "pageshow", "focus"]) window.dispatchEvent(new Event(name));
-      document.dispatchEvent(new Event("visibilitychange"));
-    });
-    await looksInside(visitor, (def) => {
-      // A load of several pages ends at the time of its first page.
-      const told = proxy.requests.filter(({ reply, subs }) => {
-        return reply?.parts.some((part) => part.def === def) && subs.some(([of, , cursor]) => of === def && cursor === undefined);
-      });
-      return told.map(({ reply }) => reply.now - reply.delta);
-    });
-    await visitor.choose("section-fonts");
-    await visitor.page.locator('[data-testid="view-section-fonts"][data-ready="false"]').waitFor();
-    assert.deepEqual(await visitor.listed(), inRows(followed), "what rests is shown as it was");
-    assert.deepEqual([visitor.addresses.slice(before), proxy.requests.length], [[], asked]);
-    await visitor.look("the list in avion");
-
-    // Back online: missed changes arrive, and the topic that was followed meanwhile.
-    await visitor.on("go-synced").click();
-    await visitor.sees("Live");
-    await visitor.seesFollowed("section-fonts", inSection("fonts").length);
-    await visitor.on("unfollow-section-fonts").click();
-    await visitor.seesListed(followed.length);
-    await visitor.page.locator('[data-testid="row"]', { hasText: WORDS }).waitFor();
-    const held = followed.with(0, changed);
-    const now = inRows(held);
-    assert.deepEqual(await visitor.listed(), now);
-    const endpoints = [`${proxy.url}/demo/sync`, `${proxy.url.replace("http", "ws")}/demo/live`];
-    assert.deepEqual([...new Set(visitor.addresses.slice(before))].sort(), endpoints);
-    // In all requests there are only the page's own files, and no followed topic.
-    const isFile = (address) => address === visitor.address || (address.startsWith(`${site.origin}/`) && !/[?#]/.test(address));
-    assert.ok(visitor.addresses.every((address) => isFile(address) || endpoints.includes(address)), `${visitor.addresses}`);
-
-    // Both servers stop. The page is reloaded, and everything is there.
-    await server.stop("SIGKILL");
-    await site.stop();
-    await visitor.page.reload();
-    assert.ok(await visitor.page.evaluate(() => navigator.serviceWorker.controller !== null), "the page's own copy opened");
-    await visitor.open("avion");
-    await visitor.sees("Avion");
-    await seesTheNumbers(visitor);
-    assert.deepEqual(await visitor.listed(), now);
-    await seesPackage(visitor, changed, held);
-    await visitor.look("the list with no server");
-    await visitor.act("change-passphrase");
-    await visitor.look("the change of the passphrase");
-    await visitor.page.keyboard.press("Escape");
-    await visitor.act("wipe");
-    await visitor.look("the question before wiping");
-    await visitor.on("wipe-cancel").click();
-    await visitor.act("lock");
-    await visitor.open("synced");
-    await visitor.sees("Offline");
-    await seesTheNumbers(visitor);
-    assert.deepEqual(await visitor.listed(), now);
-    await visitor.look("the list while the server does not answer");
-    assert.deepEqual(visitor.errors, []);
+  // In avion: nothing makes the page contact the server.
+  await visitor.on("go-avion").click();
+  await visitor.sees("Avion");
+  const [before, asked] = [visitor.addresses.length, proxy.requests.length];
+  const changed = { ...followed[0], summary: WORDS };
+  await server.import("demo", "Package", [changed]);
+  await visitor.page.evaluate(() => {
+    for (const name of ["online", "pageshow", "focus"]) window.dispatchEvent(new Event(name));
+    document.dispatchEvent(new Event("visibilitychange"));
   });
-
-  test(`on ${screen}, a long first load shows how far it has come, and ends`, seconds(120), async (t) => {
-    const server = await packagesServer(t);
-    const [proxy, site] = [await startProxy(t, server), await serveDemonstration(t)];
-    const visitor = await Visitor.at(t, site.of(proxy.url), options);
-    await visitor.openFirst("synced");
-    // The third page is kept back until the visitor has seen the first two counted.
-    const pages = () => proxy.requests.filter(({ reply }) => reply?.parts.some(({ rows }) => rows?.length > 0)).length;
-    let release;
-    const seen = new Promise((resolve) => (release = resolve));
-    proxy.cuts = () => (pages() === 2 ? seen : false);
-    await visitor.page.evaluate(() => {
-      const progress = document.querySelector('[data-testid="progress"]');
-      window.progress = [];
-      const note = () => window.progress.push(progress.hidden ? null : { ...progress.dataset, text: progress.textContent });
-      new MutationObserver(note).observe(progress, { attributes: true, subtree: true, childList: true });
+  await looksInside(visitor, (def) => {
+    // A load of several pages ends at the time of its first page.
+    const told = proxy.requests.filter(({ reply, subs }) => {
+      return reply?.parts.some((part) => part.def === def) && subs.some(([of, , cursor]) => of === def && cursor === undefined);
     });
-    assert.equal(await visitor.on("progress").isVisible(), false);
-    await visitor.choose("all");
-    const received = () => proxy.requests.flatMap(({ reply }) => reply?.parts ?? []).reduce((sum, { rows }) => sum + rows.length, 0);
-    await visitor.page.locator('[data-testid="progress"][data-total="20000"]').waitFor();
-    await visitor.sees("Loading");
-    await visitor.page.waitForFunction(() => document.querySelector('[data-testid="list"]').dataset.count === document.querySelector('[data-testid="progress"]').dataset.received);
-    await visitor.page.locator(`[data-testid="progress"][data-received="${received()}"]`).waitFor();
-    const half = received();
-    assert.ok(half > 0 && half < packages.length);
-    assert.ok(await visitor.on("progress").isVisible());
-    assert.equal(await visitor.on("progress").textContent(), `${half.toLocaleString("en")} of 20,000`);
-    assert.equal(await visitor.on("progress").getAttribute("aria-valuenow"), `${Math.round((half / packages.length) * 100)}`);
-    await visitor.look("the loading list");
-    release(false);
-    await visitor.sees("Live");
-    await visitor.on("progress").waitFor({ state: "hidden" });
-    await visitor.seesFollowed("all", packages.length);
-    const steps = (await visitor.page.evaluate(() => window.progress)).filter((step) => step !== null);
-    const counts = steps.map((step) => Number(step.received));
-    assert.ok(new Set(counts).size >= 3, `${counts}`);
-    assert.ok(counts.every((count, i) => i === 0 || count >= counts[i - 1]), `${counts}`);
-    assert.ok(steps.every(({ received: count, total }) => Number(count) <= packages.length && (total === "20000" || count === "0")), JSON.stringify(steps));
-    assert.deepEqual(visitor.errors, []);
+    return told.map(({ reply }) => reply.now - reply.delta);
   });
-}
+  await visitor.choose("section-fonts");
+  await visitor.page.locator('[data-testid="view-section-fonts"][data-ready="false"]').waitFor();
+  assert.deepEqual(await visitor.listed(), inRows(followed), "what rests is shown as it was");
+  assert.deepEqual([visitor.addresses.slice(before), proxy.requests.length], [[], asked]);
+  await visitor.look("the list in avion");
+
+  // Back online: missed changes arrive, and the topic that was followed meanwhile.
+  await visitor.on("go-synced").click();
+  await visitor.sees("Live");
+  await visitor.seesFollowed("section-fonts", inSection("fonts").length);
+  await visitor.on("unfollow-section-fonts").click();
+  await visitor.seesListed(followed.length);
+  await visitor.page.locator('[data-testid="row"]', { hasText: WORDS }).waitFor();
+  const held = followed.with(0, changed);
+  const now = inRows(held);
+  assert.deepEqual(await visitor.listed(), now);
+  const endpoints = [`${proxy.url}/demo/sync`, `${proxy.url.replace("http", "ws")}/demo/live`];
+  assert.deepEqual([...new Set(visitor.addresses.slice(before))].sort(), endpoints);
+  // In all requests there are only the page's own files, and no followed topic.
+  const isFile = (address) => address === visitor.address || (address.startsWith(`${site.origin}/`) && !/[?#]/.test(address));
+  assert.ok(visitor.addresses.every((address) => isFile(address) || endpoints.includes(address)), `${visitor.addresses}`);
+
+  // Both servers stop. The page is reloaded, and everything is there.
+  await server.stop("SIGKILL");
+  await site.stop();
+  await visitor.page.reload();
+  assert.ok(await visitor.page.evaluate(() => navigator.serviceWorker.controller !== null), "the page's own copy opened");
+  await visitor.open("avion");
+  await visitor.sees("Avion");
+  await seesTheNumbers(visitor);
+  assert.deepEqual(await visitor.listed(), now);
+  await seesPackage(visitor, changed, held);
+  await visitor.look("the list with no server");
+  await visitor.act("change-passphrase");
+  await visitor.look("the change of the passphrase");
+  await visitor.page.keyboard.press("Escape");
+  await visitor.act("wipe");
+  await visitor.look("the question before wiping");
+  await visitor.on("wipe-cancel").click();
+  await visitor.act("lock");
+  await visitor.open("synced");
+  await visitor.sees("Offline");
+  await seesTheNumbers(visitor);
+  assert.deepEqual(await visitor.listed(), now);
+  await visitor.look("the list while the server does not answer");
+  assert.deepEqual(visitor.errors, []);
+});
+
+visit("a phone", "a long first load shows how far it has come, and ends", seconds(120), async (t, options) => {
+  const server = await packagesServer(t);
+  const [proxy, site] = [await startProxy(t, server), await serveDemonstration(t)];
+  const visitor = await Visitor.at(t, site.of(proxy.url), options);
+  await visitor.openFirst("synced");
+  // The third page is kept back until the visitor has seen the first two counted.
+  const pages = () => proxy.requests.filter(({ reply }) => reply?.parts.some(({ rows }) => rows?.length > 0)).length;
+  let release;
+  const seen = new Promise((resolve) => (release = resolve));
+  proxy.cuts = () => (pages() === 2 ? seen : false);
+  await visitor.page.evaluate(() => {
+    const progress = document.querySelector('[data-testid="progress"]');
+    window.progress = [];
+    const note = () => window.progress.push(progress.hidden ? null : { ...progress.dataset, text: progress.textContent });
+    new MutationObserver(note).observe(progress, { attributes: true, subtree: true, childList: true });
+  });
+  assert.equal(await visitor.on("progress").isVisible(), false);
+  await visitor.choose("all");
+  const received = () => proxy.requests.flatMap(({ reply }) => reply?.parts ?? []).reduce((sum, { rows }) => sum + rows.length, 0);
+  await visitor.page.locator('[data-testid="progress"][data-total="20000"]').waitFor();
+  await visitor.sees("Loading");
+  await visitor.page.waitForFunction(() => document.querySelector('[data-testid="list"]').dataset.count === document.querySelector('[data-testid="progress"]').dataset.received);
+  await visitor.page.locator(`[data-testid="progress"][data-received="${received()}"]`).waitFor();
+  const half = received();
+  assert.ok(half > 0 && half < packages.length);
+  assert.ok(await visitor.on("progress").isVisible());
+  assert.equal(await visitor.on("progress").textContent(), `${half.toLocaleString("en")} of 20,000`);
+  assert.equal(await visitor.on("progress").getAttribute("aria-valuenow"), `${Math.round((half / packages.length) * 100)}`);
+  await visitor.look("the loading list");
+  release(false);
+  await visitor.sees("Live");
+  await visitor.on("progress").waitFor({ state: "hidden" });
+  await visitor.seesFollowed("all", packages.length);
+  const steps = (await visitor.page.evaluate(() => window.progress)).filter((step) => step !== null);
+  const counts = steps.map((step) => Number(step.received));
+  assert.ok(new Set(counts).size >= 3, `${counts}`);
+  assert.ok(counts.every((count, i) => i === 0 || count >= counts[i - 1]), `${counts}`);
+  assert.ok(steps.every(({ received: count, total }) => Number(count) <= packages.length && (total === "20000" || count === "0")), JSON.stringify(steps));
+  assert.deepEqual(visitor.errors, []);
+});
 
 test("the whole demonstration runs over an adapter object of the page, with no server at all", seconds(120), async (t) => {
   const memory = new MemoryServer(packages);

@@ -1,6 +1,7 @@
 // A visitor of the demonstration: the actions of a mouse or a finger, and the visible results.
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { test } from "node:test";
 
 import { openBrowser } from "./browser.mjs";
 import { ROOT } from "./paths.mjs";
@@ -15,6 +16,15 @@ export const SCREENS = {
   "a desk": { viewport: { width: 1280, height: 800 } },
   "a phone": { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 3 },
 };
+
+/**
+ * A test of a visit, played on the screen that it names; its function gets the options of a browser with that screen.
+ * With ESCALE_EFFORT=proof it is played on every screen, as its own test on each.
+ */
+export function visit(usual, name, limits, play) {
+  const screens = process.env.ESCALE_EFFORT === "proof" ? Object.keys(SCREENS) : [usual];
+  for (const screen of screens) test(`on ${screen}, ${name}`, limits, (t) => play(t, SCREENS[screen]));
+}
 
 /** Serves the built page by a separate process. */
 export async function serveDemonstration(t) {
