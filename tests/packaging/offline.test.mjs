@@ -302,6 +302,65 @@ test("a file that the browser has lost is fetched again, and the page opens mean
   await reload(page);
 });
 
+/** Puts a script of an attacker in the place of every script and wasm that any cache holds, under the same addresses. */
+const poison = (page) =>
+  page.evaluate(async () => {
+    let poisoned = 0;
+    for (const name of await caches.keys()) {
+      const cache = await caches.open(name);
+      for (const { url } of await cache.keys()) {
+        if (!/\.(js|wasm)$/.test(url)) continue;
+        await cache.put(url, new Response("window.attacked = true", { headers: { "content-type": "text/javascript" } }));
+        poisoned++;
+      }
+    }
+    return poisoned;
+  });
+
+/** Whether any script or wasm that a cache holds is the attacker's. */
+const isPoisoned = (page) =>
+  page.evaluate(async () => {
+    for (const name of await caches.keys()) {
+      const cache = await caches.open(name);
+      for (const request of await cache.keys()) if ((await (await cache.match(request)).text()).startsWith("window.attacked")) return true;
+    }
+    return false;
+  });
+
+test("what an attacker put into a cache does not outlive the next version, which has the same file", async (t) => {
+  const { site, context } = await begin(t);
+  const page = await visit(context, site);
+  await isKept(page);
+  assert.ok((await poison(page)) > 1, "the wasm, which is the same in both versions, among them");
+  site.folder = folder("B");
+  assert.equal(await look(page), "activated");
+  await page.close();
+  const next = await visit(context, site);
+  assert.equal(await versionOf(next), "B");
+  await until(next, async () => (await caches.keys()).length === 2);
+  assert.equal(await isPoisoned(next), false);
+  assert.equal(await next.evaluate(() => window.attacked), undefined);
+});
+
+test("a script that an attacker put into the cache of this version is replaced as soon as a page asks for its state", async (t) => {
+  const { site, context } = await begin(t);
+  const page = await visit(context, site);
+  await isKept(page);
+  assert.ok((await poison(page)) > 0);
+  // Another page of the same scope, whose scripts are its own, asks as `register` does.
+  const state = await page.evaluate(async () => {
+    const { active } = await navigator.serviceWorker.ready;
+    const { port1, port2 } = new MessageChannel();
+    const answer = new Promise((resolve) => (port1.onmessage = ({ data }) => resolve(data)));
+    active.postMessage("escale-state", [port2]);
+    return await answer;
+  });
+  assert.equal(state.whole, true);
+  await page.close();
+  const next = await visit(context, site);
+  assert.equal(await next.evaluate(() => window.attacked), undefined);
+});
+
 test("an address that is no file: the server's answer, or the start page if there is no network", async (t) => {
   const { site, context } = await begin(t);
   const page = await visit(context, site);

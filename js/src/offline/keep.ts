@@ -1,8 +1,9 @@
 /**
  * Fetches a version's files, and keeps them in a cache of their own.
  *
- * Invariant: a file gets into a cache only if its bytes have the hash of the list. So a deployment in the middle of an
- * installation makes it fail, and never mixes two versions.
+ * Invariant: a file counts as kept only if its bytes have the hash of the list. So a deployment in the middle of an
+ * installation makes it fail, and never mixes two versions. A script that once ran in the page can write into any of these
+ * caches. Therefore nothing that a cache holds is trusted by its name: its bytes are hashed, or it is fetched again.
  */
 
 import { prefixOf, type FileList } from "./list.js";
@@ -46,10 +47,11 @@ export class Keeper {
     if (!(await this.isWhole())) throw new Error("the browser did not keep every file");
   }
 
-  /** Whether every file of this version is kept. */
+  /** Whether every file of this version is kept, with the bytes of the build. */
   async isWhole(): Promise<boolean> {
-    const urls = new Set((await (await this.open()).keys()).map(({ url }) => url));
-    return [LIST, ...Object.keys(this.#list.files)].every((path) => urls.has(this.url(path)));
+    const cache = await this.open();
+    const isKept = async ([path, hash]: [string, string]): Promise<boolean> => !!(await genuine(await cache.match(this.url(path)), hash));
+    return (await Promise.all(Object.entries({ ...this.#list.files, [LIST]: "" }).map(isKept))).every(Boolean);
   }
 
   /** Deletes the caches of every version, except these. */
@@ -74,10 +76,12 @@ export class Keeper {
   async #keep(cache: Cache, path: string, kept: Map<string, () => Promise<Response | undefined>>): Promise<void> {
     const hash = this.#list.files[path];
     const url = this.url(path);
-    if (hash && (await cache.match(url))) return;
+    if (hash && (await genuine(await cache.match(url), hash))) return;
     // A page is served at the address of its folder; some servers only redirect from the file's own name.
     const address = url.replace(/(^|\/)index\.html$/, "$1");
-    const same = hash ? await kept.get(hash)?.() : undefined;
+    // A page is more than its bytes: the headers of a copy may be older than the deployment's, or forged.
+    const mayCopy = hash && !path.endsWith(".html");
+    const same = mayCopy ? await genuine(await kept.get(hash)?.(), hash) : undefined;
     const response = same ?? (await this.#fetched(path, address, hash));
     await cache.put(url, response);
   }
@@ -90,6 +94,13 @@ export class Keeper {
     // The answer to a navigation must not be one that was redirected.
     return response.redirected ? new Response(response.body, response) : response;
   }
+}
+
+/** The response if its bytes have this hash; without a hash, every response. */
+async function genuine(response: Response | undefined, hash: string): Promise<Response | undefined> {
+  if (!response || !hash) return response;
+  const digest = await crypto.subtle.digest("SHA-256", await response.clone().arrayBuffer());
+  return btoa(String.fromCharCode(...new Uint8Array(digest))) === hash ? response : undefined;
 }
 
 /**
