@@ -1,7 +1,8 @@
 // A model of an org, and a copy of a def that is pulled step by step.
 //
 // The model replays the accepted operations in the order of their versions: by R4 no two changes have one version. Each
-// tree of numbers has an order of its own.
+// tree of numbers has an order of its own. An operation that changed nothing has the version of the change that it found,
+// so it comes after that one, whichever answer arrived first.
 import { same } from "../forms/values.mjs";
 import { SCHEMA, defsOf, isNumbered, keyOf, pkOf } from "../names.mjs";
 
@@ -30,21 +31,36 @@ export class Model {
   replay() {
     const documents = new Map();
     const mistakes = this.accepted.filter(({ v }) => v === undefined).map(({ tree }) => `an operation wrote in ${tree}, and its trees do not name it`);
-    const inOrder = this.accepted.map((one, i) => ({ ...one, i })).sort((a, b) => a.v - b.v || a.i - b.i);
-    for (const { writes, v } of inOrder) {
-      for (const { kind, className, data, key } of writes) {
-        const pk = pkOf(className, key);
-        const name = `${className}@${pk}`;
-        const old = documents.get(name);
-        const parent = parentOf(className, key);
-        if (parent && !documents.has(parent)) mistakes.push(`a ${kind} of ${name} was accepted at ${v}, and its parent is not there`);
-        if (kind === "put") this.set(documents, name, { className, pk, data: { release: SCHEMA[className].release ?? 1, ...data } }, v, old);
-        else if (!old) mistakes.push(`a ${kind} of ${name} was accepted at ${v}, and there is no such document`);
-        else if (kind === "delete") this.end(documents, name);
-        else this.set(documents, name, { ...old, data: { ...old.data, ...data } }, v, old);
-      }
+    for (const group of inOrder(this.accepted)) {
+      const first = group.find((one) => this.isAlone(documents, one, group)) ?? group[0];
+      mistakes.push(...this.apply(documents, first));
+      for (const one of group) if (one !== first) mistakes.push(...this.apply(documents, one));
     }
     return { documents, mistakes };
+  }
+  /** Whether the others of one version change nothing after this one. So it is the one that the version belongs to. */
+  isAlone(documents, one, group) {
+    if (group.length === 1) return true;
+    const copy = new Map(documents);
+    if (this.apply(copy, one).length) return false;
+    const after = [...copy];
+    return group.every((other) => other === one || (!this.apply(copy, other).length && isSame(copy, after)));
+  }
+  /** Applies the writes of one operation; returns the mistakes of a server that show. */
+  apply(documents, { writes, v }) {
+    const mistakes = [];
+    for (const { kind, className, data, key } of writes) {
+      const pk = pkOf(className, key);
+      const name = `${className}@${pk}`;
+      const old = documents.get(name);
+      const parent = parentOf(className, key);
+      if (parent && !documents.has(parent)) mistakes.push(`a ${kind} of ${name} was accepted at ${v}, and its parent is not there`);
+      if (kind === "put") this.set(documents, name, { className, pk, data: { release: SCHEMA[className].release ?? 1, ...data } }, v, old);
+      else if (!old) mistakes.push(`a ${kind} of ${name} was accepted at ${v}, and there is no such document`);
+      else if (kind === "delete") this.end(documents, name);
+      else this.set(documents, name, { ...old, data: { ...old.data, ...data } }, v, old);
+    }
+    return mistakes;
   }
   /** Removes a document, and its items with it. */
   end(documents, name) {
@@ -53,9 +69,22 @@ export class Model {
   }
   set(documents, name, next, v, old) {
     const isUnchanged = old && same(old.data, next.data);
-    documents.set(name, { ...next, v: isUnchanged ? old.v : v });
+    if (!isUnchanged) documents.set(name, { ...next, v });
   }
 }
+
+/** The operations of each tree by their versions: those of one version together. */
+function inOrder(accepted) {
+  const groups = new Map();
+  for (const one of [...accepted].sort((a, b) => a.v - b.v)) {
+    const name = `${one.tree} ${one.v}`;
+    groups.set(name, [...(groups.get(name) ?? []), one]);
+  }
+  return groups.values();
+}
+
+/** Whether these documents are still those, unchanged. */
+const isSame = (documents, those) => documents.size === those.length && those.every(([name, document]) => documents.get(name) === document);
 
 /** The documents of a def, as the model has them. */
 export function membersOf(documents, def) {
