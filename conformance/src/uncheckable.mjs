@@ -5,5 +5,5 @@ export const UNCHECKABLE = {
   "registered-operations": "it describes the inside of the reference server",
   "the-journal": "it describes the database of the reference server",
   "choices-of-the-reference-server": "another server may choose otherwise",
-  "a-server-in-pseudo-code": "it says again, in code, what the other sections say",
+  "a-server-in-pseudo-code": "it is one server that keeps to the other sections",
 };

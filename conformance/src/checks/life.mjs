@@ -13,12 +13,30 @@ export const life = [
   }, async (kit) => {
     const session = kit.session();
     await session.put("Note", { id: "over", box: "in", maxLife: minutes() - 1 });
+    // The minute itself belongs to the time after the end. It is the server's minute.
+    const { reply } = await session.sync({});
+    await session.put("Note", { id: "now", box: "in", maxLife: Math.floor(reply.now / 60_000) });
     await session.put("Note", { id: "on", box: "in", maxLife: minutes() + 60 });
     for (const def of ["Note", inBox("in"), note("over")]) {
       const { rows, present } = await session.pull(def);
       const living = def === note("over") ? [] : [shaS("on")];
       kit.equal(rows.filter(({ deleted }) => !deleted).map(({ pk }) => pk), living, `living rows of ${def}`);
       kit.equal(present, living, `present of ${def}`);
+    }
+  }),
+  check("life.not-counted", {
+    at: "pull",
+    says: "`total` counts documents and deletions that the answer will list. It does not count departures.",
+    hint: "A pull from 0 need not list what ended long ago. What it does not list, `total` does not count.",
+  }, async (kit) => {
+    const session = kit.session();
+    await session.put("Note", { id: "over", box: "in", maxLife: minutes() - 1 });
+    await session.put("Note", { id: "moved", box: "in" });
+    await session.put("Note", { id: "moved", box: "out" });
+    const { v } = await session.put("Note", { id: "on", box: "in" });
+    for (const [def, from] of [["Note", 0], [inBox("in"), 0], [note("over"), 0], ["Note", v]]) {
+      const { rows, total, exchange } = await session.pull(def, from);
+      kit.equal(total ?? rows.length, rows.length, `total of ${def} from ${from}`, exchange);
     }
   }),
   check("life.deleted-row", {

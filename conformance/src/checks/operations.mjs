@@ -173,7 +173,7 @@ export const versions = [
   }),
   check("versions.no-document", {
     at: "the-version-that-an-operation-gives",
-    says: "`v` is 0 only if the operation named no document.",
+    says: "`v` is 0 only if the operation changed nothing, and named no document of the clock `time`.",
     hint: "An empty batch is accepted.",
   }, async (kit) => {
     const session = kit.session();

@@ -163,7 +163,7 @@ export const pages = [
   }),
   check("pages.long-pk", {
     at,
-    says: "A cursor has to hold the longest pk, and the pk of an `Org` is its code: keep that below 600 bytes.",
+    says: "A cursor has to hold the longest pk.",
     hint: "The cursor with its signature has 1,024 bytes at most.",
   }, async (kit) => {
     const session = kit.session();

@@ -166,6 +166,14 @@ export const NUMBER_FAULTS = {
     })(server);
   }],
   "no number for a tree that stays as it is": ["numbers.results", results((trees, write) => trees.filter(([name, pk]) => write.taken.has(`${name} ${pk}`)))],
+  "the result of numbered documents alone is 0": ["numbers.result-alone", (server) => {
+    const { sync } = server;
+    server.sync = (...args) => {
+      const reply = sync.apply(server, args);
+      const results = reply.results.map((one) => (one.ok?.trees?.length ? { ...one, ok: { ...one.ok, v: 0 } } : one));
+      return { ...reply, results };
+    };
+  }],
   "a kept result has no numbers": ["numbers.kept-result", (server) => {
     const { commit } = server;
     server.commit = (write) => {

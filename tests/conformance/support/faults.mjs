@@ -28,6 +28,16 @@ export const FAULTS = {
   "references nobody asked for": ["references.only-if-asked", replies((one) => {
     one.parts.slice(1).forEach(({ rows }) => rows?.forEach((row) => delete row.data));
   })],
+  "references that lead forward": ["references.lead-back", reply((one) => {
+    const name = ({ def }, { pk, v }) => `${def.split(/[/@]/)[0]} ${pk} ${v}`;
+    const later = new Set();
+    for (const part of [...one.parts].reverse()) {
+      const names = part.rows?.filter(({ data }) => data).map((row) => name(part, row)) ?? [];
+      part.rows = part.rows?.map((row) => (later.has(name(part, row)) ? { ...row, data: undefined } : row));
+      names.forEach((one) => later.add(one));
+    }
+    return one;
+  })],
   "no present": ["watch.present", parts((part) => delete part.present)],
   "rows out of order": ["watch.order", parts((part) => part.rows.reverse())],
   "data without its key properties": ["watch.pk", parts((part) => {
@@ -61,6 +71,13 @@ export const FAULTS = {
     const { answer } = server;
     server.answer = (org, sub, now, ...rest) => answer.call(server, org, sub, 0, ...rest);
   }],
+  "a life ends after its minute": ["life.ended", (server) => {
+    const { answer } = server;
+    server.answer = (org, sub, now, ...rest) => answer.call(server, org, sub, now - 60_000, ...rest);
+  }],
+  "total counts what has ended": ["life.not-counted", parts((part) => {
+    if (part.total !== undefined) part.total += 1;
+  })],
   "404 for an org without data": ["empty-org.pull", reply((one, org) => {
     if (one.parts.length && one.parts.every(({ rows }) => !rows?.length) && one.seq === 0) throw Object.assign(new Error("none"), { isUnknownOrg: org });
     return one;

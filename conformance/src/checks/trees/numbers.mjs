@@ -121,6 +121,20 @@ export const numbers = [
     kit.equal(versionsOf(await session.pull("Note")), [v], "the version of a document of another class");
     kit.expect(v > 1e12, `a time as v of the result, not ${v}`, exchange);
   }),
+  check("numbers.result-alone", {
+    at,
+    says: "If the operation changed any document, of either clock, it is the time of the write.",
+    hint: "`ok.v` of a write in numbered trees alone is a time, not 0 and not a number of a tree.",
+    rule: counts,
+    parts,
+  }, async (kit) => {
+    const session = kit.session();
+    const before = (await session.put("Note", { id: "before" })).v;
+    for (const op of [putAccount("a"), putEntry("a", "1"), removeEntry("a", "1"), removeAccount("a")]) {
+      const { v, exchange } = await session.does(...op);
+      kit.expect(v > before, `a time above ${before} as v of ${op[0]}, not ${v}`, exchange);
+    }
+  }),
   check("numbers.go-on", {
     at,
     says: "Numbers never go back, also if the parent and all items are long purged: the server keeps the tree's record for ever.",
