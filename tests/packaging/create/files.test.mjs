@@ -1,7 +1,7 @@
 // The command `npm create escale`: the files that it writes, the folders that it refuses, and the package of the server.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -48,6 +48,45 @@ for (const template of TEMPLATES) {
     await runCommand(join(parent, name), process.execPath, join(ROOT, "pkg/cli.js"), ...check);
   });
 }
+
+/** Runs the template's `run.mjs` with a server and a Vite that only print how they are called, on this input. */
+async function runScript(t, args, input) {
+  const folder = await mkdtemp(join(tmpdir(), "escale-run-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const fakes = {
+    "escale-server": `export const start = async () => (console.log("server up"), { ended: new Promise(() => {}), stop: async () => console.log("server down") });`,
+    vite: `const say = (what) => (options) => (console.log(what, JSON.stringify(options)), { listen: () => ({ printUrls() {} }), printUrls() {} });
+      export const [createServer, preview, build] = [say("page"), say("preview"), async () => {}];`,
+  };
+  for (const [name, code] of Object.entries(fakes)) {
+    await mkdir(join(folder, "node_modules", name), { recursive: true });
+    await writeFile(join(folder, "node_modules", name, "package.json"), JSON.stringify({ name, type: "module", exports: "./index.js" }));
+    await writeFile(join(folder, "node_modules", name, "index.js"), code);
+  }
+  await cp(join(ROOT, "create/template/common/scripts/run.mjs"), join(folder, "run.mjs"));
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["run.mjs", ...args], { cwd: folder, encoding: "utf8", input });
+  return { status, lines: stdout.trim().split("\n"), stderr };
+}
+
+test("`npm run dev` passes the port to Vite, and refuses an option that it does not know", async (t) => {
+  const { lines } = await runScript(t, ["dev", "--port", "5199", "--host", "0.0.0.0"], "");
+  assert.equal(lines[1], `page {"server":{"port":5199,"host":"0.0.0.0","strictPort":true}}`);
+  assert.equal((await runScript(t, ["preview", "--port=5199"], "")).lines[1], `preview {"preview":{"port":5199,"strictPort":true}}`);
+  assert.equal((await runScript(t, ["dev"], "")).lines[1], `page {"server":{"strictPort":false}}`);
+  for (const args of [["--prot", "5199"], ["--port", "many"], ["--port", "65536"], ["--port"]]) {
+    const { status, stderr, lines: [first] } = await runScript(t, ["dev", ...args], "");
+    assert.deepEqual([status, first], [1, ""], args.join(" "));
+    assert.match(stderr, /^error: .*--p(or|ro)t.*The options are --port NUMBER, --host ADDRESS and --open\.\n$/);
+  }
+});
+
+test("Return stops the development server and starts it, and the end of the input does neither", async (t) => {
+  const said = ({ lines }) => lines.filter((line) => line.startsWith("server"));
+  assert.deepEqual(said(await runScript(t, ["dev"], "")), ["server up"]);
+  assert.deepEqual(said(await runScript(t, ["dev"], "no line")), ["server up"]);
+  assert.deepEqual(said(await runScript(t, ["dev"], "\n")), ["server up", "server down"]);
+  assert.deepEqual(said(await runScript(t, ["dev"], "\n\n")), ["server up", "server down", "server up"]);
+});
 
 test("the server takes the template's schema", async (t) => {
   const data = join(parent, "data");
