@@ -153,7 +153,7 @@ codes! {
     /// A cursor of another reply, or of an earlier epoch of the server's database.
     BadCursor "bad_cursor" N "Nothing to do: the session asks for the whole def again, without the cursor.";
     /// The result of an old operation is no longer kept.
-    Forgotten "forgotten" N "The operation was executed; its result is too old to be told.";
+    Forgotten "forgotten" N "The operation was executed; its result is too old to be given.";
 
     // Accounts (docs/guides/accounts.md).
     /// The login, or the account's key, belongs to another account of the org (R72).
@@ -201,7 +201,7 @@ codes! {
 
     // The session itself.
     /// Records that only this device held are gone: operations may be lost.
-    LocalDataLost "local_data_lost" X "Tell the user how many of their writes may be lost; what the server knows is intact.";
+    LocalDataLost "local_data_lost" X "Tell the user how many of their writes may be lost; the data of the server is intact.";
     /// The session is closed.
     Closed "closed" A "Open a new session.";
     /// A collection that was never loaded, while no server can be asked.

@@ -38,8 +38,10 @@ export function errorsPage(source) {
   const lines = [
     "# Error codes",
     "",
-    "Every failure of Escale is an `EscaleError`. Compare its `code`, never its message: codes are stable. `cure` says what",
-    "to do. `retryable` is true for the kinds X, C and O: the same call can succeed later.",
+    "<!-- Made by `node scripts/write-errors.mjs` of the table in src/error.rs. -->",
+    "",
+    "Every failure of Escale is an `EscaleError`. Compare its `code`, never its message: codes are stable. `cure` names",
+    "the next step. `retryable` is true for the kinds X, C and O: the same call can succeed later.",
     "",
     "Three words come often. A *def* is the name of something that a session can subscribe to: a class, a document or a",
     "collection. `seq` is the number of an operation in its session. *K* is the account's key, which seals the store.",

@@ -1,9 +1,8 @@
-// Gathers the pages: documents of the repository, the page of error codes, and the first page. They are made in site/pages,
+// Gathers the pages: documents of the repository, and the first page. They are made in site/pages,
 // which is not kept.
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-import { errorsPage } from "./errors.mjs";
 import { asPage } from "./links.mjs";
 import { pages, PAGES, ROOT } from "./pages.mjs";
 
@@ -20,7 +19,6 @@ for (const [source, asset] of assets) {
 }
 await mkdir(join(PAGES, "public"), { recursive: true });
 await cp(join(ROOT, "www/public/favicon.svg"), join(PAGES, "public/favicon.svg"));
-await write("errors.md", errorsPage(await readFile(join(ROOT, "src/error.rs"), "utf8")));
 await write("index.md", await readFile(new URL("../home.md", import.meta.url), "utf8"));
 
 async function write(page, text) {

@@ -85,6 +85,7 @@ test("the page of error codes has every code of the table, with its cure", async
   assert.deepEqual(codes.map(({ name }) => name), declared);
   assert.ok(codes.every(({ when, cure }) => when && cure));
   const page = errorsPage(table);
+  assert.equal(await readFile(join(ROOT, "docs/errors.md"), "utf8"), page, "node scripts/write-errors.mjs writes docs/errors.md again");
   for (const { name, cure } of codes) assert.ok(page.includes(`### ${name}\n`) && page.includes(textOf(cure)), name);
   assert.throws(() => codesOf("\ncodes! {\n    // Group.\n    Odd line\n}"), /no code/);
 });

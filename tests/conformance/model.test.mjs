@@ -38,7 +38,7 @@ test("two operations of one version that both change something are still found",
 test("random operations lead to one state in any order of their answers", () => {
   for (let seed = 0; seed < 500; seed++) {
     const below = randomFrom(seed);
-    // A server in two lines: what changes nothing has the highest version of its documents.
+    // A server in two lines: an operation without a change has the highest version of its documents.
     const [state, operations] = [new Map(), []];
     for (let now = 1; now <= 12; now++) {
       const writes = Array.from({ length: 1 + below(2) }, () => {

@@ -1,4 +1,4 @@
-// The steps of `make test`: their sums, and what they note of the time that each took.
+// The steps of `make test`: their sums, and the rows of the times.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -98,7 +98,7 @@ export const RAISED_HERE = {
   closed: ["A", "Open a new session."],
   not_loaded: ["X", "Load it once in `synced`, with the network up."],
   out_of_scope: ["N", "Let a rule of `scope` lead to it, or leave it out of the page."],
-  forgotten: ["N", "The operation was executed; its result is too old to be told."],
+  forgotten: ["N", "The operation was executed; its result is too old to be given."],
   wasm_forbidden: ["S", "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy."],
   wasm_failed: ["X", "Write `import 'escale/inline'`, which needs no .wasm file; or serve the file, or pass its URL to init()."],
   worker_failed: ["X", "Check that the worker and each file of its list are served as they were built; the message names the one that is not."],

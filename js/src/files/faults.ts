@@ -15,7 +15,7 @@ const FAULTS = {
   store_too_new: ["D", "Reload the page to get the newer version of the application."],
   storage_full: ["X", "Free space on the device, or unsubscribe from some collections."],
   storage_failed: ["X", "Reload the page; if it lasts, the browser's storage is out of order."],
-  local_data_lost: ["X", "Tell the user how many of their writes may be lost; what the server knows is intact."],
+  local_data_lost: ["X", "Tell the user how many of their writes may be lost; the data of the server is intact."],
 } as const satisfies Faults;
 
 /** An error. Codes that are not in the table are the server's own. */

@@ -10,7 +10,7 @@ const port = process.env.ESCALE_PORT ?? "7700";
 // The page reads it as `import.meta.env.VITE_ESCALE_SERVER`.
 process.env.VITE_ESCALE_SERVER ??= `http://localhost:${port}`;
 
-/** What to run, and the options of Vite's server. Vite's own command is not the one that runs here. */
+/** The task, and the options of Vite's server. Vite's own command is not the one that runs here. */
 function readArguments() {
   const options = { port: { type: "string" }, host: { type: "string" }, open: { type: "boolean" } };
   try {
