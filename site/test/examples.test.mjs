@@ -40,8 +40,17 @@ const ON_REFERENCE = {
 };
 const execute = promisify(execFile);
 
+/** The guides whose program signs up: the server takes the schema of the program itself. */
+const WITH_ACCOUNTS = new Set(["assigned-to-me.md", "signing-out.md"]);
+
+/** The schema that a program defines, in its first statements. */
+function schemaIn(code) {
+  const [head] = /^[^]*?defineSchema\(\{[^]*?\n\}\);/.exec(code);
+  return new Function(`${head.replace(/^import .*$/gm, "").replace("defineSchema", "")}\nreturn schema;`)();
+}
+
 /** Runs a program in a process, which must end well within a minute. Gives the values that it showed. */
-async function run(t, name, code, server) {
+async function run(t, name, code, server, env = {}) {
   if (!server) {
     server = await start({ schema: SCHEMA });
     t.after(() => server.stop());
@@ -52,7 +61,7 @@ async function run(t, name, code, server) {
   const program = `import ${JSON.stringify(SETTING)};\n${runnable(code, { server: server.url, org: "demo" })}\n;console.log(JSON.stringify(globalThis.shown));process.exit(0);\n`;
   await writeFile(join(folder, "example.mjs"), program);
   try {
-    const { stdout } = await execute(process.execPath, [join(folder, "example.mjs")], { timeout: 60_000 });
+    const { stdout } = await execute(process.execPath, [join(folder, "example.mjs")], { timeout: 60_000, env: { ...process.env, ...env } });
     return JSON.parse(stdout);
   } catch (error) {
     throw new Error(`the example of ${name} failed:\n${error.stderr}\n${program}`, { cause: error });
@@ -66,7 +75,14 @@ for (const guide of guides) {
   if (code === undefined) continue;
   programs += 1;
   test(`the program of docs/guides/${guide} runs`, { timeout: 90_000 }, async (t) => {
-    await run(t, guide, code, guide in ON_REFERENCE ? await (await makeServer(t, { schema: ON_REFERENCE[guide] })).start() : undefined);
+    let server;
+    if (guide in ON_REFERENCE) server = await (await makeServer(t, { schema: ON_REFERENCE[guide] })).start();
+    let invitation;
+    if (WITH_ACCOUNTS.has(guide)) {
+      server = await (await makeServer(t, { schema: schemaIn(code), options: ["--sign-up", "open"] })).start();
+      invitation = await server.command("account", "--schema", server.schemaFile, "--org", "demo", "invite", "--role", "admin");
+    }
+    await run(t, guide, code, server, { ESCALE_INVITATION: invitation });
   });
 }
 

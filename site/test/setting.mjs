@@ -11,6 +11,8 @@ const table = () => ({ offset: (from) => ({ limit: (length) => portion(from, len
 
 Object.assign(globalThis, {
   passphrase: "correct horse battery staple",
+  /** One that the test has made on the server. */
+  invitation: process.env.ESCALE_INVITATION,
   show: (...values) => void shown.push(...values),
   render: (docs) => void shown.push(docs),
   shown,
