@@ -4,6 +4,7 @@ mod account;
 mod backup;
 mod files;
 mod log;
+mod private;
 mod run;
 mod schema;
 mod sweep;

@@ -13,6 +13,7 @@ use super::account::{AccountAction, SignUpPolicy};
 use super::backup::{BackupArgs, RestoreArgs};
 use super::files::AuditArgs;
 use super::log::LogFormat;
+use super::private::{keep_private, warn_if_open};
 use super::schema::{SchemaArgs, read_schema};
 use super::sweep::SweepArgs;
 use crate::clock::SystemClock;
@@ -228,6 +229,7 @@ pub fn run() -> Result<()> {
 /// Like [`run`], for a server with application-defined operations: `prepare` registers them on the engine
 /// that serves.
 pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
+    keep_private();
     let Cli { log, command } = Cli::parse();
     let collector = match &command {
         Command::Serve(args) => args.otlp.as_deref(),
@@ -293,6 +295,9 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     }
     if !engine.is_sealing() {
         tracing::warn!("without --site-key data rests in clear in the database");
+    }
+    if let Database::Folder(folder) = &args.data.data {
+        warn_if_open(folder);
     }
     let mut options = ServeOptions::new(engine, &args.listen);
     options.base = args.base;

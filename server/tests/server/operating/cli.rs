@@ -49,6 +49,44 @@ fn serve(folder: &Path, args: &[&str]) -> (Serving, String) {
     (Serving(child), address)
 }
 
+/// The files and folders of a folder that other users may read or write, at any depth.
+#[cfg(unix)]
+fn open_to_others(folder: &Path) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            found.push(format!("{} {mode:o}", entry.path().display()));
+        }
+        if entry.path().is_dir() {
+            found.extend(open_to_others(&entry.path()));
+        }
+    }
+    found
+}
+
+#[cfg(unix)]
+#[test]
+fn what_the_server_makes_is_for_its_own_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let made = folder();
+    let inner = made.path().join("own");
+    std::fs::create_dir(&inner).unwrap();
+    for name in ["schema.json", "notes.jsonl"] {
+        std::fs::copy(made.path().join(name), inner.join(name)).unwrap();
+        std::fs::set_permissions(inner.join(name), PermissionsExt::from_mode(0o600)).unwrap();
+    }
+    let (code, _, err) = run(&inner, "import", &IMPORT);
+    assert_eq!(code, Some(0), "{err}");
+    // While it serves there are the logs of SQLite, too.
+    let (_serving, _) = serve(&inner, &["--upload-days", "2"]);
+    let (code, _, err) = run(&inner, "backup", &["--to", "copy.db"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(inner.join("data/escale.db-wal").is_file());
+    assert_eq!(open_to_others(&inner), Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn import_serve_hear_of_an_import_and_stop() {
     let folder = folder();
