@@ -69,6 +69,9 @@ struct DataArgs {
     /// Seal data at rest under the 32 bytes of this file (hexadecimal or base64).
     #[arg(long, value_name = "FILE")]
     site_key: Option<PathBuf>,
+    /// Seal a database that was in clear until now. A new one, and one that is sealed, need no word.
+    #[arg(long, requires = "site_key")]
+    seal: bool,
     /// The bytes of files: a folder, or s3://BUCKET/PREFIX with the environment of AWS. By default it is `files` in the folder
     /// of the database; with PostgreSQL there are no files without it. All instances share it.
     #[arg(long, value_name = "DIR|URL")]
@@ -261,6 +264,7 @@ pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
 fn open(args: &DataArgs, settings: Settings) -> Result<Engine> {
     let schema = read_schema(&args.schema)?;
     let seal = match &args.site_key {
+        Some(path) if args.seal => Seal::from_file(path)?.adopting(),
         Some(path) => Seal::from_file(path)?,
         None => Seal::clear(),
     };

@@ -286,12 +286,19 @@ fn adopt_seal(tx: &mut dyn Maintenance, site: &mut Site, seal: &Seal) -> Result<
             _ => bad("the database is sealed with another key than the one of --site-key"),
         },
         (true, true) => {
+            // A thief who empties the check could otherwise have records of his own sealed as genuine ones.
+            if !seal.may_adopt() && !tx.heads("", 1)?.is_empty() {
+                return bad(
+                    "the database is in clear: --seal seals all of it under --site-key. If it was sealed before, \
+                            somebody has altered it: restore a backup",
+                );
+            }
             site.seal_check = seal.close(SEAL_PLACE, 0, SEAL_CHECK)?;
             each_document(tx, |tx, found| {
                 if Seal::is_clear(&found.document.data) {
                     let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
                     let mut document = found.document.clone();
-                    let data = seal.open(at, document.v, &document.data)?;
+                    let data = seal.open_or_clear(at, document.v, &document.data)?;
                     document.data = seal.close(at, document.v, &data)?;
                     tx.put_document(at, &document)?;
                 }
@@ -310,7 +317,7 @@ fn seal_operations(tx: &mut dyn Maintenance, seal: &Seal) -> Result<()> {
         if !Seal::is_clear(bytes) {
             return Ok(None);
         }
-        seal.close(at, v, &seal.open(at, v, bytes)?).map(Some)
+        seal.close(at, v, &seal.open_or_clear(at, v, bytes)?).map(Some)
     };
     let mut last = 0;
     while let Some(number) =

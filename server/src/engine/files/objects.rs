@@ -140,7 +140,7 @@ impl Filing<'_> {
             last.clone_from(sha);
             for (sha, file) in &found {
                 if let Some(stored) = store.get(org, &file.name)?.filter(|stored| Seal::is_clear(stored)) {
-                    let bytes = self.open_object(org, sha, &stored)?;
+                    let bytes = self.seal.open_or_clear(place(org, sha), 0, &stored)?;
                     store.put(org, &file.name, &self.seal_object(org, sha, &bytes)?)?;
                 }
             }

@@ -75,7 +75,8 @@ fn a_site_key_seals_the_journal_and_the_results_too() {
     assert_eq!(told(&first), [("1", "ok"), ("2", "version_conflict"), ("3", "ok")]);
     drop(engine);
     assert!(holds(folder.path(), SECRET), "in clear without a site key");
-    let sealed = || open_with(folder.path(), &clock, Settings::default(), Seal::with_key(&[7; 32]));
+    let sealed =
+        || open_with(folder.path(), &clock, Settings::default(), Seal::with_key(&[7; 32]).adopting());
     let engine = sealed();
     assert_eq!(send(&engine, ops.clone()).results, first.results);
     send(&engine, vec![op("4", 4, "doc.put", put_args("b", SECRET))]);

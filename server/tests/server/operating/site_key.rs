@@ -61,7 +61,9 @@ fn what_was_in_clear_is_sealed_when_a_key_is_given() {
     Filing::of(&engine).put_object("o", &caller(), &object).unwrap();
     assert!(shows(folder.path()), "this search can find it");
     drop(engine);
-    let engine = open_with(folder.path(), Seal::with_key(&[1; 32])).unwrap();
+    // Not by the key alone: a thief could have taken the seal off a sealed database.
+    assert_eq!(open_with(folder.path(), Seal::with_key(&[1; 32])).err().unwrap().code(), Code::BadOption);
+    let engine = open_with(folder.path(), Seal::with_key(&[1; 32]).adopting()).unwrap();
     assert!(!shows(folder.path()), "not even in pages that were freed");
     let part = pull(&engine, &def("Note"), 0);
     assert_eq!(part.rows.iter().find(|row| !row.deleted).map(|row| row.v), Some(v));
@@ -86,4 +88,47 @@ fn data_moved_to_another_row_is_a_fault_of_the_defs_that_hold_it() {
     assert_eq!(parts[0].fault.as_ref().map(|fault| fault.code.as_str()), Some("server_error"));
     assert!(parts[0].rows.is_empty());
     assert_eq!(ids(&parts[1]), ["c"]);
+}
+
+/// Everything that a thief with the database, and without the key, puts into it in clear is refused: nothing of it is served,
+/// and nobody becomes an administrator by it.
+#[test]
+fn records_put_back_in_clear_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open_with(folder.path(), Seal::with_key(&[1; 32])).unwrap();
+    put(&engine, secret("a")).unwrap();
+    put(&engine, note("c", "two")).unwrap();
+    let raw = rusqlite::Connection::open(Engine::database_in(folder.path())).unwrap();
+    let forged = {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let clear = open_with(elsewhere.path(), Seal::clear()).unwrap();
+        put(&clear, note("a", "one")).unwrap();
+        let other = rusqlite::Connection::open(Engine::database_in(elsewhere.path())).unwrap();
+        other.query_row("SELECT data FROM documents", [], |row| row.get::<_, Vec<u8>>(0)).unwrap()
+    };
+    raw.execute(
+        "UPDATE documents SET data = ?1 WHERE pk = ?2",
+        rusqlite::params![forged, escale::model::sha_s("a")],
+    )
+    .unwrap();
+    let parts = ask(&engine, vec![sub(&shelf("one"), 0), sub(&shelf("two"), 0)]).parts;
+    assert_eq!(parts[0].fault.as_ref().map(|fault| fault.code.as_str()), Some("server_error"));
+    assert!(parts[0].rows.is_empty());
+    assert_eq!(ids(&parts[1]), ["c"]);
+    assert!(put(&engine, secret("a")).is_err(), "it is not taken for the document before, either");
+}
+
+#[test]
+fn a_database_whose_seal_was_taken_off_does_not_open_by_the_key_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open_with(folder.path(), Seal::with_key(&[1; 32])).unwrap());
+    let empty = open_with(folder.path(), Seal::with_key(&[1; 32])).unwrap();
+    put(&empty, secret("a")).unwrap();
+    drop(empty);
+    let raw = rusqlite::Connection::open(Engine::database_in(folder.path())).unwrap();
+    raw.execute("UPDATE meta SET value = x'' WHERE name = 'seal_check'", []).unwrap();
+    drop(raw);
+    let error = open_with(folder.path(), Seal::with_key(&[1; 32])).err().unwrap();
+    assert_eq!(error.code(), Code::BadOption);
+    assert!(error.detail().contains("restore a backup"), "{error}");
 }
