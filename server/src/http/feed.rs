@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use escale::Result;
-use escale::model::{Def, DefKind, Name, Version};
+use escale::model::{Def, DefKind, Name, Pk, Version};
 use smol_str::SmolStr;
 use tokio::sync::{Notify, watch};
 
 use super::hub::Hub;
 use super::state::{Server, stopped};
 use crate::accounts::AccountTokens;
-use crate::engine::{Access, Restrictions};
+use crate::engine::{Access, Restrictions, items_told_by};
 use crate::provider::{Changed, FeedRow, Seen};
 
 /// How often the database is asked whether another process has committed. The question takes microseconds.
@@ -65,6 +65,15 @@ impl Follower {
             if let Some(collection) = access.memberships_of(&row.class) {
                 let accounts = row.links.get(collection.as_str()).into_iter().flatten().cloned();
                 doubts.entry(row.org.clone()).or_default().extend(accounts);
+            }
+            if let Some((items, is_end)) = items_told_by(engine.schema(), &row) {
+                let ended = if is_end { hub.single_items(&row.org, &items) } else { Vec::new() };
+                for item in &ended {
+                    hub.hint(&row.org, item, row.v);
+                }
+                if !is_end && let Some(item) = single(&row) {
+                    hub.note_item(&row.org, &item, &items);
+                }
             }
             let decides_by_document = access.is_decided_by_document(&row.class);
             pass_on(&row, &mut |def, v| {
@@ -192,12 +201,17 @@ impl Pushes {
     }
 }
 
+/// The def of the document alone.
+fn single(row: &FeedRow) -> Option<Def> {
+    Some(Def::document(&Name::new(&row.class).ok()?, &Pk::parse(&row.pk).ok()?))
+}
+
 /// Visits each def that holds the document, or held it before.
 fn pass_on(row: &FeedRow, visit: &mut dyn FnMut(Def, Version)) {
     let Ok(class) = Name::new(&row.class) else { return };
     visit(Def::class_of(&class), row.v);
-    if let Ok(pk) = escale::model::Pk::parse(&row.pk) {
-        visit(Def::document(&class, &pk), row.v);
+    if let Some(def) = single(row) {
+        visit(def, row.v);
     }
     for (collection, hashes) in &row.links {
         let Ok(collection) = Name::new(collection) else { continue };

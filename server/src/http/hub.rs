@@ -6,6 +6,7 @@
 
 mod pace;
 mod pushing;
+mod singles;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 use self::pace::{Lane, Pace};
 use self::pushing::Frame;
+use self::singles::Singles;
 use super::state::stopped;
 use crate::engine::Follower;
 
@@ -40,6 +42,7 @@ struct Inner {
 struct Org {
     listeners: HashMap<Def, HashSet<u64>>,
     seats: HashMap<u64, Arc<Waiting>>,
+    singles: Singles,
 }
 
 #[derive(Default)]
@@ -122,6 +125,20 @@ impl Hub {
         let Some(found) = orgs.get(org) else { return };
         found.hint(def, v, |numbers| pace.add(org, &Lane::Def(def.clone()), numbers));
         self.give(&mut inner);
+    }
+
+    /// An item is in the def of its parent's items. It is remembered if somebody listens to the item alone.
+    pub(super) fn note_item(&self, org: &str, item: &Def, items: &Def) {
+        let mut inner = lock(&self.inner);
+        let Some(org) = inner.orgs.get_mut(org) else { return };
+        if org.listeners.contains_key(item) {
+            org.singles.note(item, items);
+        }
+    }
+
+    /// The items of a parent that somebody listens to alone.
+    pub(super) fn single_items(&self, org: &str, items: &Def) -> Vec<Def> {
+        lock(&self.inner).orgs.get(org).map(|org| org.singles.of(items)).unwrap_or_default()
     }
 
     /// The orgs with sockets.
@@ -341,6 +358,7 @@ impl Org {
                 numbers.remove(&number);
                 if numbers.is_empty() {
                     self.listeners.remove(def);
+                    self.singles.forget(def);
                 }
             }
         }

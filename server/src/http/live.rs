@@ -8,14 +8,14 @@ use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use escale::codec::{Fault, Format, LiveRequest, ServerFrame, decode, encode};
 use escale::limits::{SUBS_MAX, TEXT_CHARS_MAX};
-use escale::model::{Def, Version};
+use escale::model::{Def, DefKind, Version};
 use escale::{Code, Error};
 use tokio::time::{Instant, timeout};
 
 use super::entering::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
-use crate::engine::{Access, Caller, Follower, Readable, head};
+use crate::engine::{Access, Caller, Follower, Readable, head, single_items};
 
 /// Bytes of a message or frame: enough for 1,000 defs with the longest names.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -329,6 +329,7 @@ impl Live {
             self.withheld = decided.blocked;
         }
         seat.listen(live.iter().cloned().collect::<HashSet<_>>());
+        self.note_items(&live).await?;
         let confirmation = ServerFrame::confirm(live, refused);
         if seat.is_new() {
             if self.unconfirmed.len() == UNCONFIRMED_MAX {
@@ -338,6 +339,28 @@ impl Live {
             return Ok(());
         }
         self.confirm(confirmation).await
+    }
+
+    /// Tells the hub the parents of single items, which end with them (R17). Those of items that come later, the feed tells.
+    async fn note_items(&mut self, defs: &[Def]) -> Result<(), Closing> {
+        let singles: Vec<Def> = {
+            let schema = self.server.engine.schema();
+            let is_item =
+                |def: &Def| schema.class(def.class().as_str()).is_ok_and(|class| class.parent().is_some());
+            let is_single = |def: &&Def| matches!(def.kind(), DefKind::Document(_)) && is_item(def);
+            defs.iter().filter(is_single).cloned().collect()
+        };
+        if singles.is_empty() {
+            return Ok(());
+        }
+        let (server, org) = (Arc::clone(&self.server), self.org.clone());
+        let read = tokio::task::spawn_blocking(move || single_items(&server.engine, &org, &singles)).await;
+        let panicked = |_| Error::new(Code::ServerError, "a look for parents ended by a panic");
+        let found = read.map_err(panicked)??;
+        for (item, items) in &found {
+            self.server.hub.note_item(&self.org, item, items);
+        }
+        Ok(())
     }
 
     /// Confirms. The head of the org is read after the registration, so a session whose defs are beyond it has missed
