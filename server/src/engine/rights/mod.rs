@@ -33,10 +33,12 @@ fn asker(caller: &Caller) -> Asker<'_> {
     Asker { account: &caller.account, is_admin: caller.is_admin }
 }
 
-/// Whether the life of a membership has ended at that time. A right ends with it, in writes too.
-fn is_over(membership: &Properties, now_ms: u64) -> bool {
-    membership
-        .get("maxLife")
-        .and_then(Value::as_u64)
-        .is_some_and(|minute| minute.saturating_mul(60_000) <= now_ms)
+/// The minute at which the life of a document ends; none if it has no end.
+fn end_of(document: &Properties) -> Option<u64> {
+    document.get("maxLife").and_then(Value::as_u64)
+}
+
+/// Whether the life of a document has ended at that time. The right that a membership gives ends with it, in writes too.
+fn is_over(document: &Properties, now_ms: u64) -> bool {
+    end_of(document).is_some_and(|minute| minute.saturating_mul(60_000) <= now_ms)
 }

@@ -9,7 +9,7 @@ use escale::model::{Def, Value, Version};
 use escale::{Code, Error, Result};
 
 use super::read::MEMBERSHIPS_MAX;
-use super::{DocumentChange, asker, is_over};
+use super::{DocumentChange, asker, end_of, is_over};
 use crate::engine::operation::{Properties, Tx, key_map, working};
 use crate::engine::pull::Caller;
 use crate::engine::write::Writing;
@@ -69,6 +69,12 @@ fn holds(
     rule.holds(asker(caller), Subject::Document(document), &mut members)
 }
 
+/// The same words for every right: which one is missing would tell whether there is a document.
+fn forbidden(class: &Class) -> Fault {
+    let what = format!("the rules of class {} do not let this account make that change", class.name());
+    working(Error::new(Code::Forbidden, what))
+}
+
 impl Tx<'_> {
     /// Whether anything decides over changes of a class.
     pub(in crate::engine) fn decides(&self, class: &Class) -> bool {
@@ -83,20 +89,27 @@ impl Tx<'_> {
         before: Option<&Properties>,
         after: Option<&Properties>,
     ) -> std::result::Result<(), Fault> {
-        let right = match (before, after) {
-            (None, Some(_)) => Right::Create,
-            (_, None) => Right::Delete,
-            (Some(_), Some(_)) => Right::Update,
+        let now: Version = self.writing.now();
+        let mut wanted: Vec<(Right, &Properties)> = match (before, after) {
+            (None, None) => Vec::new(),
+            (None, Some(after)) => vec![(Right::Create, after)],
+            (Some(before), None) => vec![(Right::Delete, before)],
+            (Some(before), Some(after)) => vec![(Right::Update, before), (Right::Update, after)],
         };
-        for state in before.into_iter().chain(after) {
+        if let (Some(before), Some(after)) = (before, after) {
+            // To choose the end of a life is to delete, a minute from now as well as at once.
+            if end_of(after).unwrap_or(u64::MAX) < end_of(before).unwrap_or(u64::MAX) {
+                wanted.push((Right::Delete, before));
+            }
+            // Every device has dropped it.
+            if is_over(before, now) && !is_over(after, now) {
+                wanted.push((Right::Create, after));
+            }
+        }
+        for (right, state) in wanted {
             let who = (self.rights, self.caller);
             if !holds(who, &mut self.writing, (class, right), state).map_err(working)? {
-                let what = format!(
-                    "the rules of class {} do not let this account {} that",
-                    class.name(),
-                    right.as_str()
-                );
-                return Err(working(Error::new(Code::Forbidden, what)));
+                return Err(forbidden(class));
             }
         }
         let (hooks, class) = (self.hooks, class.name().as_str());
