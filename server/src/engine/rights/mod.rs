@@ -4,6 +4,7 @@
 //! A schema without rights costs nothing here: each question begins with a look into a map that is empty.
 
 mod accounts;
+mod gone;
 mod hooks;
 mod kept;
 mod quotas;

@@ -5,17 +5,19 @@ use std::collections::HashMap;
 use escale::codec::Data;
 use escale::limits::VERSION_MAX;
 use escale::model::schema::Class;
-use escale::model::{Def, DefKind, Name, Version, sha_s};
+use escale::model::{Def, DefKind, Name, Pk, Value, Version, sha_s};
 use escale::{Code, Error, Result};
 
+use super::gone::Gone;
 use super::hooks::{Ask, Verdict};
 use super::{asker, is_over};
 use crate::engine::operation::Properties;
 use crate::engine::rights::restrictions::{NO_READS, blocked, level_of};
 use crate::engine::trees::{floor_above, tree_of};
 use crate::engine::{Caller, Engine};
-use crate::provider::{ChangeState, Place, Snapshot};
+use crate::provider::{ChangeState, Document, Place, Snapshot};
 use crate::rights::{Membership, Memberships, Right, Subject};
+use crate::seal::Seal;
 
 /// Memberships of one account in one class that a request reads. A write gives no account more.
 pub(in crate::engine) const MEMBERSHIPS_MAX: usize = 1_000;
@@ -142,10 +144,15 @@ impl<'a> Reads<'a> {
             DefKind::Class => rule.holds(asker, Subject::Class, self),
             DefKind::Document(pk) => {
                 let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
-                match self.document(class, at)? {
-                    // The part says only that there is none.
-                    None => Ok(true),
-                    Some(map) => rule.holds(asker, Subject::Document(&map), self),
+                let stored = self.snapshot.document(at)?;
+                let map = stored.as_ref().map(|stored| self.properties(at, stored)).transpose()?;
+                match (&stored, &map) {
+                    (Some(stored), Some(key)) if stored.deleted => {
+                        Gone::tombstone(class, at.pk, key, &stored.shown).is_shown(rule, asker, self)
+                    }
+                    // Also past its life, or ended with its parent: those who might read it hear of that.
+                    (Some(_), Some(map)) => rule.holds(asker, Subject::Document(map), self),
+                    _ => Gone::never(class, at.pk, None).is_shown(rule, asker, self),
                 }
             }
             DefKind::Collection(name, hash) => {
@@ -157,8 +164,8 @@ impl<'a> Reads<'a> {
                     }
                     key => match tree_of(&engine.schema, def) {
                         Some(_) => match self.parent_key(class, key, hash)? {
-                            // Without a parent there are no items, and the part says only that.
-                            None => Ok(true),
+                            // Without a parent there are no items: those who may know of the parent hear that.
+                            None => self.may_know_parent(class, hash),
                             Some(shared) => rule.holds(asker, Subject::Shared(&shared), self),
                         },
                         None => rule.holds(asker, Subject::Class, self),
@@ -176,8 +183,13 @@ impl<'a> Reads<'a> {
         if floor_above(self.snapshot, class, at)?.is_some() {
             return Ok(None);
         }
+        self.properties(at, &document).map(Some)
+    }
+
+    /// The properties of a stored document; the key of a tombstone.
+    fn properties(&self, at: Place, document: &Document) -> Result<Properties> {
         let bytes = self.engine.seal.open(at, document.v, &document.data)?;
-        Data::from_bytes(&bytes)?.to_map().map(Some)
+        Data::from_bytes(&bytes)?.to_map()
     }
 
     /// The properties that all items of a parent share: its key, under their own names. None if it was never there.
@@ -187,30 +199,41 @@ impl<'a> Reads<'a> {
         let at = Place { org: self.org, class: parent.as_str(), pk };
         // A tombstone has the key, too.
         let Some(document) = self.snapshot.document(at)? else { return Ok(None) };
-        let bytes = self.engine.seal.open(at, document.v, &document.data)?;
-        let mut map = Data::from_bytes(&bytes)?.to_map()?;
+        let mut map = self.properties(at, &document)?;
         let key = names.iter().zip(of.key());
         let shared =
             key.filter_map(|(name, own)| Some((name.to_string(), map.remove(own.as_str())?))).collect();
         Ok(Some(shared))
     }
 
-    /// The living memberships of the caller in a class.
-    fn memberships(&self, rule: &Membership) -> Result<Vec<(String, Properties)>> {
-        let def = Def::collection(&rule.class, &rule.collection, &[&self.caller.account])?;
-        let mut found = Vec::new();
-        self.snapshot.changes(self.org, &def, (0, ""), VERSION_MAX + 1, &mut |change| {
-            if change.state == ChangeState::Alive {
-                let at = Place { org: self.org, class: rule.class.as_str(), pk: &change.pk };
-                let bytes = self.engine.seal.open(at, change.v, &change.data)?;
-                let map = Data::from_bytes(&bytes)?.to_map()?;
-                let group = map.get(rule.group.as_str()).and_then(escale::model::Value::as_str).map(sha_s);
-                found.extend(group.filter(|_| !is_over(&map, self.now)).map(|group| (group, map)));
-            }
-            Ok(found.len() < MEMBERSHIPS_MAX)
-        })?;
-        Ok(found)
+    /// Whether the caller may hear that the parent of a class of items is not there.
+    fn may_know_parent(&mut self, class: &Class, pk: &str) -> Result<bool> {
+        let (Some(parent), Ok(pk)) = (class.parent(), Pk::parse(pk)) else { return Ok(false) };
+        let of = self.engine.schema.class(parent.as_str())?;
+        self.is_allowed(of, &Def::document(parent, &pk))
     }
+}
+
+/// The living memberships of an account in a class, each with the `shaS` of its group.
+pub(super) fn memberships(
+    snapshot: &dyn Snapshot,
+    seal: &Seal,
+    (org, account): (&str, &str),
+    rule: &Membership,
+    now: Version,
+) -> Result<Vec<(String, Properties)>> {
+    let def = Def::collection(&rule.class, &rule.collection, &[account])?;
+    let mut found = Vec::new();
+    snapshot.changes(org, &def, (0, ""), VERSION_MAX + 1, &mut |change| {
+        if change.state == ChangeState::Alive {
+            let at = Place { org, class: rule.class.as_str(), pk: &change.pk };
+            let map = Data::from_bytes(&seal.open(at, change.v, &change.data)?)?.to_map()?;
+            let group = map.get(rule.group.as_str()).and_then(Value::as_str).map(sha_s);
+            found.extend(group.filter(|_| !is_over(&map, now)).map(|group| (group, map)));
+        }
+        Ok(found.len() < MEMBERSHIPS_MAX)
+    })?;
+    Ok(found)
 }
 
 impl Memberships for Reads<'_> {
@@ -225,7 +248,8 @@ impl Memberships for Reads<'_> {
 
     fn has_hashed(&mut self, rule: &Membership, hash: &str) -> Result<bool> {
         if !self.held.contains_key(&rule.class) {
-            let held = self.memberships(rule)?;
+            let of = (self.org, &*self.caller.account);
+            let held = memberships(self.snapshot, &self.engine.seal, of, rule, self.now)?;
             self.held.insert(rule.class.clone(), held);
         }
         let held = &self.held[&rule.class];
