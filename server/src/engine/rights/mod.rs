@@ -21,7 +21,7 @@ pub(super) use quotas::{
     COUNTERS, Counted, Counters, differ, get, put_counter, read_counter, set, stored_counter,
 };
 pub(super) use read::Reads;
-pub use read::{Access, Readable};
+pub use read::{Access, Decision, Readable};
 
 use escale::model::Value;
 

@@ -9,4 +9,4 @@ mod quotas;
 mod restricted;
 mod restricted_sockets;
 mod sockets;
-mod support;
+pub mod support;

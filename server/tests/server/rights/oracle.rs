@@ -1,6 +1,7 @@
 //! R86, R99 and R100 next to an oracle, [`model`]: it says of each answer whether it is right, and whether it may be said.
 
 mod model;
+mod wire;
 
 use std::collections::BTreeMap;
 
