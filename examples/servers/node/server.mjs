@@ -262,10 +262,16 @@ export class Write {
     if (cls.parent) this.setTree(tree, { items: this.tree(tree).items - 1 });
     if (cls.items.length) this.endItems(cls, pk, tree, v);
   }
-  /** All items end with their parent. Nothing is written of them, except of those that this write itself has put. */
+  /**
+   * All items end with their parent. Nothing is written of them, except of those that this write itself has put. Sockets
+   * hear of each: a real server has an index, or knows the parents of the items that sockets have registered.
+   */
   endItems(cls, pk, tree, v) {
     for (const items of cls.items) {
       this.defs.set(`${items.name}/in@${pk}`, v);
+      for (const [key, { links }] of this.db.table(`documents ${this.org} ${items.name}`)) {
+        if (links[0] === `in@${pk}`) this.defs.set(`${items.name}@${key}`, v);
+      }
       for (const [table, key, item] of [...this.changes.values()]) {
         const isOwn = table === `documents ${this.org} ${items.name}` && item.links[0] === `in@${pk}`;
         if (isOwn && !item.deleted) this.delete(items, key);

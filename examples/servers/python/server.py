@@ -634,12 +634,15 @@ class Write:
             self.set_tree(tree, items=self.tree(tree).items + 1)
 
     def end_items(self, cls, pk, v):
-        """All items end with their parent. Nothing is written of them, except of those that this write itself has put."""
+        """All items end with their parent. Nothing is written of them, except of those that this write itself has put.
+        Sockets hear of each."""
         for items in cls.items:
             self.defs[f"{items.name}/in@{pk}"] = v
-            own = "select pk from documents where org = ? and class = ? and links = ? and v = ? and not deleted"
-            for item, in self.db.execute(own, (self.org, items.name, json.dumps([f"in@{pk}"]), v)).fetchall():
-                self.delete(items, item, self.document(items, item))
+            ended = "select pk, v = ? and not deleted from documents where org = ? and class = ? and links = ?"
+            for item, is_own in self.db.execute(ended, (v, self.org, items.name, json.dumps([f"in@{pk}"]))).fetchall():
+                self.defs[f"{items.name}@{item}"] = v
+                if is_own:
+                    self.delete(items, item, self.document(items, item))
         self.set_tree((cls.name, pk), floor=v, items=0)
 
     def living(self, cls, pk):

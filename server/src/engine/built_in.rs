@@ -12,6 +12,7 @@ use super::execute::read_result;
 use super::operation::{Operations, Properties, Ran, Tx, WORKING, key_map, working};
 use super::order::{PastOperation, past_operation};
 use super::trees::{given_in, tree_of_key};
+use crate::rights::Right;
 
 /// Their names.
 pub(super) const NAMES: [&str; 8] =
@@ -63,11 +64,14 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
                 document.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
                 document
             };
-            if tx.decides(class)
-                && let Some(before) = living(tx, class, &pk)?
-            {
-                let after = patched(before.clone());
-                tx.check_change(class, Some(&before), Some(&after))?;
+            if tx.decides(class) {
+                match living(tx, class, &pk)? {
+                    Some(before) => {
+                        let after = patched(before.clone());
+                        tx.check_change(class, Some(&before), Some(&after))?;
+                    }
+                    None => tx.check_absent((class, Right::Update), (&pk, &key))?,
+                }
             }
             check_version(tx, class, (&pk, &key), wanted)?;
             let document = patched(living(tx, class, &pk)?.ok_or_else(|| not_found(class))?);
@@ -75,10 +79,11 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
         }
         "doc.delete" => {
             let (pk, key) = key(class, args).map_err(working)?;
-            if tx.decides(class)
-                && let Some(before) = living(tx, class, &pk)?
-            {
-                tx.check_change(class, Some(&before), None)?;
+            if tx.decides(class) {
+                match living(tx, class, &pk)? {
+                    Some(before) => tx.check_change(class, Some(&before), None)?,
+                    None => tx.check_absent((class, Right::Delete), (&pk, &key))?,
+                }
             }
             check_version(tx, class, (&pk, &key), wanted)?;
             tx.writing.delete(class.name().as_str(), &key).map_err(working)?;
@@ -131,20 +136,20 @@ fn check_version(
     };
     let row = tx.writing.row(class, pk).map_err(working)?;
     // Without a number, nothing shows whether somebody wrote the document since.
-    let Some(wanted) = wanted else { return Err(conflict(tx, class, row)) };
+    let Some(wanted) = wanted else { return Err(conflict(tx, class, row, key)) };
     // The operation may have changed other documents and not this one, which then is older. But a document
     // that does not exist has no version at all: nothing shows whether somebody deleted it since.
     let is_older = may_be_older && (1..wanted).contains(&row.v);
     if row.v == wanted || is_older || (wanted == 0 && row.deleted) {
         return Ok(());
     }
-    Err(conflict(tx, class, row))
+    Err(conflict(tx, class, row, key))
 }
 
-/// The fault carries the document only if the caller may read it (R86).
-fn conflict(tx: &mut Tx<'_>, class: &Class, row: Row) -> Fault {
+/// The fault carries the document only if the caller may read it (R86), or that there is none if it may know that (R100).
+fn conflict(tx: &mut Tx<'_>, class: &Class, row: Row, key: &Properties) -> Fault {
     let is_readable = match &row.data {
-        None => Ok(true),
+        None => tx.may_know((class, Right::Read), (&row.pk, key)),
         Some(data) => data.to_map().and_then(|map| tx.may_read(class, &map)),
     };
     let what = format!("the document of class {} is of another version", class.name());

@@ -31,5 +31,8 @@ pub(crate) use pull::connections;
 pub use pull::{Caller, Follower, Pushed, head};
 pub use rights::restrictions::{Restriction, Restrictions, Schedule, check_enters};
 pub use rights::{ACCOUNT_IDS, ACCOUNTS, ROLES, put_account, read_kept, site_secret, write_kept};
-pub use rights::{Access, Ask, Counter, DocumentChange, Hooks, KeptWrite, NewAccount, Readable, Verdict};
+pub use rights::{
+    Access, Ask, Counter, Decision, DocumentChange, Hooks, KeptWrite, NewAccount, Readable, Verdict,
+};
+pub use trees::{items_told_by, single_items};
 pub use write::{Outcome, Writing};

@@ -1,18 +1,17 @@
 //! Passes the database's feed to the hub: the commits of this process and of others, in commit order.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use escale::Result;
-use escale::model::{Def, DefKind, Name, Version};
-use smol_str::SmolStr;
+use escale::model::{Def, DefKind, Name, Pk, Version};
 use tokio::sync::{Notify, watch};
 
 use super::hub::Hub;
 use super::state::{Server, stopped};
 use crate::accounts::AccountTokens;
-use crate::engine::{Access, Restrictions};
+use crate::engine::{Access, Restrictions, items_told_by};
 use crate::provider::{Changed, FeedRow, Seen};
 
 /// How often the database is asked whether another process has committed. The question takes microseconds.
@@ -53,7 +52,6 @@ impl Follower {
         let (engine, hub) = (&self.server.engine, &self.server.hub);
         let access = Access::of(engine);
         let pushes = &mut self.pushes;
-        let mut doubts: BTreeMap<String, HashSet<SmolStr>> = BTreeMap::new();
         let accounts = self.server.accounts.as_ref();
         // An account of these orgs has changed. Their later rows wait until its tokens are read again, so a socket whose
         // token has ended gets no hint of them.
@@ -62,9 +60,22 @@ impl Follower {
             if !hub.has_listeners(&row.org) {
                 return;
             }
+            // Doubts come before the hints of the same row and of later ones: a socket that has lost a right hears no more.
             if let Some(collection) = access.memberships_of(&row.class) {
-                let accounts = row.links.get(collection.as_str()).into_iter().flatten().cloned();
-                doubts.entry(row.org.clone()).or_default().extend(accounts);
+                let accounts = row.links.get(collection.as_str()).into_iter().flatten();
+                accounts.for_each(|account| hub.doubt(&row.org, account));
+            }
+            for def in access.items_decided_by(&row.class, &row.pk) {
+                hub.doubt_def(&row.org, &def);
+            }
+            if let Some((items, is_end)) = items_told_by(engine.schema(), &row) {
+                let ended = if is_end { hub.single_items(&row.org, &items) } else { Vec::new() };
+                for item in &ended {
+                    hub.hint(&row.org, item, row.v);
+                }
+                if !is_end && let Some(item) = single(&row) {
+                    hub.note_item(&row.org, &item, &items);
+                }
             }
             let decides_by_document = access.is_decided_by_document(&row.class);
             pass_on(&row, &mut |def, v| {
@@ -100,9 +111,6 @@ impl Follower {
             }
         }
         waiting.into_values().flat_map(|(_, rows)| rows).for_each(pass_on);
-        for (org, accounts) in &doubts {
-            hub.doubt(org, accounts);
-        }
         for org in &restricted {
             hub.doubt_all(org);
         }
@@ -192,12 +200,17 @@ impl Pushes {
     }
 }
 
+/// The def of the document alone.
+fn single(row: &FeedRow) -> Option<Def> {
+    Some(Def::document(&Name::new(&row.class).ok()?, &Pk::parse(&row.pk).ok()?))
+}
+
 /// Visits each def that holds the document, or held it before.
 fn pass_on(row: &FeedRow, visit: &mut dyn FnMut(Def, Version)) {
     let Ok(class) = Name::new(&row.class) else { return };
     visit(Def::class_of(&class), row.v);
-    if let Ok(pk) = escale::model::Pk::parse(&row.pk) {
-        visit(Def::document(&class, &pk), row.v);
+    if let Some(def) = single(row) {
+        visit(def, row.v);
     }
     for (collection, hashes) in &row.links {
         let Ok(collection) = Name::new(collection) else { continue };

@@ -6,6 +6,7 @@
 
 mod pace;
 mod pushing;
+mod singles;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 use self::pace::{Lane, Pace};
 use self::pushing::Frame;
+use self::singles::Singles;
 use super::state::stopped;
 use crate::engine::Follower;
 
@@ -40,6 +42,9 @@ struct Inner {
 struct Org {
     listeners: HashMap<Def, HashSet<u64>>,
     seats: HashMap<u64, Arc<Waiting>>,
+    /// The seats of each account, by its `shaS`.
+    accounts: HashMap<SmolStr, HashSet<u64>>,
+    singles: Singles,
 }
 
 #[derive(Default)]
@@ -124,6 +129,20 @@ impl Hub {
         self.give(&mut inner);
     }
 
+    /// An item is in the def of its parent's items. It is remembered if somebody listens to the item alone.
+    pub(super) fn note_item(&self, org: &str, item: &Def, items: &Def) {
+        let mut inner = lock(&self.inner);
+        let Some(org) = inner.orgs.get_mut(org) else { return };
+        if org.listeners.contains_key(item) {
+            org.singles.note(item, items);
+        }
+    }
+
+    /// The items of a parent that somebody listens to alone.
+    pub(super) fn single_items(&self, org: &str, items: &Def) -> Vec<Def> {
+        lock(&self.inner).orgs.get(org).map(|org| org.singles.of(items)).unwrap_or_default()
+    }
+
     /// The orgs with sockets.
     pub(super) fn orgs(&self) -> Vec<String> {
         lock(&self.inner).orgs.keys().cloned().collect()
@@ -140,26 +159,25 @@ impl Hub {
         self.give(&mut inner);
     }
 
-    /// Memberships of the accounts with these hashes changed: their sockets look at their rights again.
-    pub(super) fn doubt(&self, org: &str, accounts: &HashSet<SmolStr>) {
+    /// A membership of the account with this hash changed: its sockets look at their rights again, before they send a hint
+    /// that comes after this call (R99).
+    pub(super) fn doubt(&self, org: &str, account: &str) {
         let inner = lock(&self.inner);
-        let seats = inner.orgs.get(org).into_iter().flat_map(|org| org.seats.values());
-        seats.for_each(|seat| seat.doubt(|account| accounts.contains(account)));
+        let Some(org) = inner.orgs.get(org) else { return };
+        org.doubt(org.accounts.get(account));
     }
 
     /// Any right may have changed in an org.
     pub(super) fn doubt_all(&self, org: &str) {
         let inner = lock(&self.inner);
-        let seats = inner.orgs.get(org).into_iter().flat_map(|org| org.seats.values());
-        seats.for_each(|seat| seat.doubt(|_| true));
+        inner.orgs.get(org).into_iter().flat_map(|org| org.seats.values()).for_each(|seat| seat.doubt());
     }
 
-    /// A document changed in a way that may end rights to its own def.
+    /// A document changed on which rights to that def rest.
     pub(super) fn doubt_def(&self, org: &str, def: &Def) {
         let inner = lock(&self.inner);
         let Some(org) = inner.orgs.get(org) else { return };
-        let numbers = org.listeners.get(def).into_iter().flatten();
-        numbers.filter_map(|number| org.seats.get(number)).for_each(|seat| seat.doubt(|_| true));
+        org.doubt(org.listeners.get(def));
     }
 
     /// How many wait for a turn, once for each def.
@@ -206,11 +224,9 @@ impl Hub {
 }
 
 impl Waiting {
-    /// Makes the socket look at its rights again, if it is of such an account.
-    fn doubt(&self, is_meant: impl Fn(&SmolStr) -> bool) {
-        let mut held = lock(&self.held);
-        if is_meant(&held.account) && !std::mem::replace(&mut held.is_doubtful, true) {
-            drop(held);
+    /// Makes the socket look at its rights again.
+    fn doubt(&self) {
+        if !std::mem::replace(&mut lock(&self.held).is_doubtful, true) {
             self.notify.notify_one();
         }
     }
@@ -250,13 +266,19 @@ impl Waiting {
 impl Seat {
     /// The session of the socket, and the form of its messages.
     pub(super) fn is_of(&self, follower: Follower, format: Format) {
+        let mut inner = lock(&self.hub.inner);
         let mut held = lock(&self.waiting.held);
         if (&held.follower, held.format) != (&follower, format) {
             held.pushes.clear();
         }
-        held.account =
+        let account =
             SmolStr::from(if follower.account.is_empty() { String::new() } else { sha_s(&follower.account) });
+        let before = std::mem::replace(&mut held.account, account.clone());
         (held.follower, held.format) = (follower, format);
+        if let Some(org) = inner.orgs.get_mut(&self.org) {
+            org.forget_account(&before, self.number);
+            org.accounts.entry(account).or_default().insert(self.number);
+        }
     }
 
     /// Replaces the subscriptions by these defs. The first time, the confirmation waits for its turn.
@@ -335,12 +357,28 @@ impl Org {
         wait(&mut new);
     }
 
+    /// Makes these seats look at their rights again.
+    fn doubt(&self, numbers: Option<&HashSet<u64>>) {
+        let seats = numbers.into_iter().flatten().filter_map(|number| self.seats.get(number));
+        seats.for_each(|seat| seat.doubt());
+    }
+
+    fn forget_account(&mut self, account: &SmolStr, number: u64) {
+        if let Some(numbers) = self.accounts.get_mut(account) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.accounts.remove(account);
+            }
+        }
+    }
+
     fn forget<'d>(&mut self, number: u64, defs: impl Iterator<Item = &'d Def>) {
         for def in defs {
             if let Some(numbers) = self.listeners.get_mut(def) {
                 numbers.remove(&number);
                 if numbers.is_empty() {
                     self.listeners.remove(def);
+                    self.singles.forget(def);
                 }
             }
         }
@@ -352,6 +390,7 @@ impl Drop for Seat {
         let mut inner = lock(&self.hub.inner);
         if let Some(org) = inner.orgs.get_mut(&self.org) {
             org.forget(self.number, self.defs.iter());
+            org.forget_account(&lock(&self.waiting.held).account, self.number);
             org.seats.remove(&self.number);
             if org.seats.is_empty() {
                 inner.orgs.remove(&self.org);

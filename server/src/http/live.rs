@@ -8,14 +8,14 @@ use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use escale::codec::{Fault, Format, LiveRequest, ServerFrame, decode, encode};
 use escale::limits::{SUBS_MAX, TEXT_CHARS_MAX};
-use escale::model::{Def, Version};
+use escale::model::{Def, DefKind, Version};
 use escale::{Code, Error};
 use tokio::time::{Instant, timeout};
 
 use super::entering::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
-use crate::engine::{Access, Caller, Follower, Readable, head};
+use crate::engine::{Access, Caller, Follower, Readable, head, single_items};
 
 /// Bytes of a message or frame: enough for 1,000 defs with the longest names.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -90,6 +90,8 @@ struct Live {
     unconfirmed: Vec<ServerFrame>,
     /// Defs that the session asked for, and that a restriction keeps from it for now (R89).
     withheld: HashSet<Def>,
+    /// When time ends the first of its rights (R99).
+    until: Option<Version>,
 }
 
 /// Serves a socket until either side closes it. `token` is from the header of the upgrade, if it has one.
@@ -105,7 +107,8 @@ pub(super) async fn serve(
     let (format, unconfirmed) = (Format::Json, Vec::new());
     let caller = Caller::default();
     let withheld = HashSet::new();
-    let mut live = Live { server, org, token, caller, socket, format, messages, unconfirmed, withheld };
+    let mut live =
+        Live { server, org, token, caller, socket, format, messages, unconfirmed, withheld, until: None };
     let closing = match live.run(peer, connection).await {
         // The other side closed it, or has disappeared.
         Ok(()) => return,
@@ -128,6 +131,7 @@ struct Decided {
     withdrawn: HashSet<Def>,
     blocked: HashSet<Def>,
     v: Version,
+    until: Option<Version>,
 }
 
 /// A socket in the count of open ones, until it is dropped.
@@ -144,6 +148,16 @@ impl Drop for Counted {
     fn drop(&mut self) {
         self.0.metrics.sockets.dec();
     }
+}
+
+/// The refusal of a def that the account may not read, or not now.
+fn refusal(def: Def, blocked: &HashSet<Def>) -> (Def, Fault) {
+    let fault = if blocked.contains(&def) {
+        Fault::new(Code::Blocked, "the account is restricted")
+    } else {
+        Fault::new(Code::Withdrawn, "the rules do not let this account read that")
+    };
+    (def, fault)
 }
 
 /// A random part of a time.
@@ -206,9 +220,9 @@ impl Live {
                                 self.send_bytes(frame.format, frame.bytes).await?;
                             }
                         },
-                        Turn::Hints(hints) => {
-                            self.server.metrics.hints.inc_by(hints.len() as u64);
-                            self.send(&ServerFrame::Hints(hints)).await?;
+                        Turn::Hints(mut hints) => {
+                            hints.retain(|(def, _)| seat.defs().contains(def));
+                            self.hint(hints).await?;
                         }
                     }
                 }
@@ -234,10 +248,12 @@ impl Live {
         }
     }
 
-    /// Closes the socket if its token was withdrawn or has expired, before anything more is sent.
+    /// Closes the socket if its token was withdrawn or has expired, and looks at rights that time has ended, before anything
+    /// more is sent.
     async fn check_token(&mut self, seat: &mut Seat) -> Result<(), Closing> {
         let caller = self.server.admit_again(self.token.as_deref(), &self.org).await?.caller;
-        if caller == self.caller {
+        let is_over = self.until.is_some_and(|until| until <= self.server.engine.clock_ms());
+        if caller == self.caller && !is_over {
             return Ok(());
         }
         let is_news = caller.level() != self.caller.level();
@@ -253,7 +269,7 @@ impl Live {
             return Ok(());
         }
         let before = seat.defs().clone();
-        let Decided { kept, withdrawn, blocked, v } =
+        let Decided { kept, withdrawn, blocked, v, .. } =
             self.decide(before.union(&self.withheld).cloned().collect()).await?;
         let lost = withdrawn.iter().chain(blocked.difference(&self.withheld));
         let mut changed: Vec<Def> = lost.chain(kept.difference(&before)).cloned().collect();
@@ -264,14 +280,30 @@ impl Live {
             seat.listen(kept);
         }
         self.withheld = blocked;
-        if changed.is_empty() || seat.is_new() {
-            // A session that is new pulls all its defs after the confirmation.
+        if seat.is_new() {
+            // The confirmation says it, and the session pulls the others after that.
+            self.take_back(&before.difference(seat.defs()).collect());
             return Ok(());
         }
         changed.sort();
-        let hints: Vec<(Def, Version)> = changed.into_iter().map(|def| (def, v)).collect();
+        self.hint(changed.into_iter().map(|def| (def, v)).collect()).await
+    }
+
+    async fn hint(&mut self, hints: Vec<(Def, Version)>) -> Result<(), Closing> {
+        if hints.is_empty() {
+            return Ok(());
+        }
         self.server.metrics.hints.inc_by(hints.len() as u64);
         self.send(&ServerFrame::Hints(hints)).await
+    }
+
+    /// Confirms none of these, which the account has lost since it asked.
+    fn take_back(&mut self, lost: &HashSet<&Def>) {
+        for frame in &mut self.unconfirmed {
+            let ServerFrame::Live { live, refused, .. } = frame else { continue };
+            let lost = live.extract_if(.., |def| lost.contains(def));
+            refused.extend(lost.map(|def| refusal(def, &self.withheld)));
+        }
     }
 
     /// Whether the account may be refused any def.
@@ -283,9 +315,9 @@ impl Live {
     async fn decide(&mut self, defs: Vec<Def>) -> Result<Decided, Closing> {
         let (server, org, caller) = (Arc::clone(&self.server), self.org.clone(), self.caller.clone());
         let decided = tokio::task::spawn_blocking(move || {
-            let (readable, v) = Access::of(&server.engine).readable(&org, &caller, &defs)?;
-            let mut decided = Decided { v, ..Decided::default() };
-            for (def, readable) in defs.into_iter().zip(readable) {
+            let decision = Access::of(&server.engine).readable(&org, &caller, &defs)?;
+            let mut decided = Decided { v: decision.v, until: decision.until, ..Decided::default() };
+            for (def, readable) in defs.into_iter().zip(decision.readable) {
                 match readable {
                     Readable::Yes => decided.kept.insert(def),
                     Readable::Withdrawn => decided.withdrawn.insert(def),
@@ -295,7 +327,9 @@ impl Live {
             Ok::<_, Error>(decided)
         });
         let panicked = |_| Error::new(Code::ServerError, "a decision ended by a panic");
-        Ok(decided.await.map_err(panicked)??)
+        let decided = decided.await.map_err(panicked)??;
+        self.until = decided.until;
+        Ok(decided)
     }
 
     /// Subscribes to the defs of the message, and confirms. Every change after the confirmation is hinted. The first
@@ -317,18 +351,16 @@ impl Live {
             seat.listen(live.iter().cloned().collect());
             let decided = self.decide(live.clone()).await?;
             for def in std::mem::take(&mut live) {
-                if decided.withdrawn.contains(&def) {
-                    let what = "the rules do not let this account read that";
-                    refused.push((def, Fault::new(Code::Withdrawn, what)));
-                } else if decided.blocked.contains(&def) {
-                    refused.push((def, Fault::new(Code::Blocked, "the account is restricted")));
-                } else {
+                if decided.kept.contains(&def) {
                     live.push(def);
+                } else {
+                    refused.push(refusal(def, &decided.blocked));
                 }
             }
             self.withheld = decided.blocked;
         }
         seat.listen(live.iter().cloned().collect::<HashSet<_>>());
+        self.note_items(&live).await?;
         let confirmation = ServerFrame::confirm(live, refused);
         if seat.is_new() {
             if self.unconfirmed.len() == UNCONFIRMED_MAX {
@@ -338,6 +370,28 @@ impl Live {
             return Ok(());
         }
         self.confirm(confirmation).await
+    }
+
+    /// Tells the hub the parents of single items, which end with them (R17). Those of items that come later, the feed tells.
+    async fn note_items(&mut self, defs: &[Def]) -> Result<(), Closing> {
+        let singles: Vec<Def> = {
+            let schema = self.server.engine.schema();
+            let is_item =
+                |def: &Def| schema.class(def.class().as_str()).is_ok_and(|class| class.parent().is_some());
+            let is_single = |def: &&Def| matches!(def.kind(), DefKind::Document(_)) && is_item(def);
+            defs.iter().filter(is_single).cloned().collect()
+        };
+        if singles.is_empty() {
+            return Ok(());
+        }
+        let (server, org) = (Arc::clone(&self.server), self.org.clone());
+        let read = tokio::task::spawn_blocking(move || single_items(&server.engine, &org, &singles)).await;
+        let panicked = |_| Error::new(Code::ServerError, "a look for parents ended by a panic");
+        let found = read.map_err(panicked)??;
+        for (item, items) in &found {
+            self.server.hub.note_item(&self.org, item, items);
+        }
+        Ok(())
     }
 
     /// Confirms. The head of the org is read after the registration, so a session whose defs are beyond it has missed

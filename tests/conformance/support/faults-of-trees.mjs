@@ -90,6 +90,13 @@ export const ITEM_FAULTS = {
       commit.call(server, write);
     };
   }],
+  "single items that ended with their parent are not hinted": ["items.single-hints", (server) => {
+    const { commit } = server;
+    server.commit = (write) => {
+      if ([...write.defs.keys()].some((def) => def.startsWith("Page@"))) for (const def of write.defs.keys()) if (def.startsWith("Line@")) write.defs.delete(def);
+      commit.call(server, write);
+    };
+  }],
   "a parent has an end": ["items.max-life", puts(({ args, cls }) => {
     if (cls?.items.length) return { ...args, data: { ...args.data, maxLife: undefined } };
   })],

@@ -290,6 +290,26 @@ export const items = [
     for (const def of defs.slice(0, 3)) await socket.hint(def, v);
     kit.equal(socket.hintsOf(lines("2")), [], "hints of another parent's items", socket);
   }),
+  check("items.single-hints", {
+    at,
+    says: "It also hints each single item that ended with the parent and that a socket has registered.",
+    hint: "Without the hint its session shows the item for minutes. Remember the parents of the items that sockets have registered.",
+    rule: "R16",
+    parts,
+  }, async (kit) => {
+    const session = kit.session();
+    await session.batch(putPage("1"), putLine("1", "1"), putPage("2"), putLine("2", "1"));
+    const socket = kit.socket();
+    // One item is there, one comes later, and one is of another parent.
+    const defs = [theLine("1", "1"), theLine("1", "2"), theLine("2", "1")];
+    const { reply } = await socket.subscribe(defs);
+    kit.equal([...reply.live].sort(), [...defs].sort(), "live", socket);
+    const put = await session.does(...putLine("1", "2"));
+    await socket.hint(defs[1], put.v);
+    const { v } = await session.does(...removePage("1"));
+    for (const def of defs.slice(0, 2)) await socket.hint(def, v);
+    kit.equal(socket.hintsOf(defs[2]), [], "hints of another parent's item", socket);
+  }),
   check("items.max-life", {
     at,
     says: "A parent has no `maxLife`, but an item may have one.",

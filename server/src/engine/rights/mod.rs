@@ -4,6 +4,7 @@
 //! A schema without rights costs nothing here: each question begins with a look into a map that is empty.
 
 mod accounts;
+mod gone;
 mod hooks;
 mod kept;
 mod quotas;
@@ -20,7 +21,7 @@ pub(super) use quotas::{
     COUNTERS, Counted, Counters, differ, get, put_counter, read_counter, set, stored_counter,
 };
 pub(super) use read::Reads;
-pub use read::{Access, Readable};
+pub use read::{Access, Decision, Readable};
 
 use escale::model::Value;
 
@@ -33,10 +34,12 @@ fn asker(caller: &Caller) -> Asker<'_> {
     Asker { account: &caller.account, is_admin: caller.is_admin }
 }
 
-/// Whether the life of a membership has ended at that time. A right ends with it, in writes too.
-fn is_over(membership: &Properties, now_ms: u64) -> bool {
-    membership
-        .get("maxLife")
-        .and_then(Value::as_u64)
-        .is_some_and(|minute| minute.saturating_mul(60_000) <= now_ms)
+/// The minute at which the life of a document ends; none if it has no end.
+fn end_of(document: &Properties) -> Option<u64> {
+    document.get("maxLife").and_then(Value::as_u64)
+}
+
+/// Whether the life of a document has ended at that time. The right that a membership gives ends with it, in writes too.
+fn is_over(document: &Properties, now_ms: u64) -> bool {
+    end_of(document).is_some_and(|minute| minute.saturating_mul(60_000) <= now_ms)
 }

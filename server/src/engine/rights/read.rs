@@ -4,18 +4,20 @@ use std::collections::HashMap;
 
 use escale::codec::Data;
 use escale::limits::VERSION_MAX;
-use escale::model::schema::Class;
-use escale::model::{Def, DefKind, Name, Version, sha_s};
+use escale::model::schema::{Class, Collection};
+use escale::model::{Def, DefKind, Name, Pk, Value, Version, sha_s};
 use escale::{Code, Error, Result};
 
+use super::gone::Gone;
 use super::hooks::{Ask, Verdict};
-use super::{asker, is_over};
+use super::{asker, end_of, is_over};
 use crate::engine::operation::Properties;
 use crate::engine::rights::restrictions::{NO_READS, blocked, level_of};
-use crate::engine::trees::{floor_above, tree_of};
+use crate::engine::trees::{floor_above, item_classes, tree_of};
 use crate::engine::{Caller, Engine};
-use crate::provider::{ChangeState, Place, Snapshot};
+use crate::provider::{ChangeState, Document, Place, Snapshot};
 use crate::rights::{Membership, Memberships, Right, Subject};
+use crate::seal::Seal;
 
 /// Memberships of one account in one class that a request reads. A write gives no account more.
 pub(in crate::engine) const MEMBERSHIPS_MAX: usize = 1_000;
@@ -31,6 +33,8 @@ pub(in crate::engine) struct Reads<'a> {
     now: Version,
     /// The level at which the caller is restricted (R89).
     level: u8,
+    /// When the first of the memberships ends on which a right rests.
+    until: Option<Version>,
 }
 
 /// Whether a caller may subscribe to a def.
@@ -42,6 +46,17 @@ pub enum Readable {
     Withdrawn,
     /// It is restricted for now (R89).
     Blocked,
+}
+
+/// The decisions on some defs, in one snapshot.
+#[derive(Debug)]
+pub struct Decision {
+    /// One for each def, in their order.
+    pub readable: Vec<Readable>,
+    /// The version that the org has there.
+    pub v: Version,
+    /// The moment at which the first of these rights ends by itself; none if time ends none of them (R99).
+    pub until: Option<Version>,
 }
 
 /// Questions about who may read, for replies, pushes and sockets.
@@ -79,12 +94,24 @@ impl<'e> Access<'e> {
         self.0.rights.memberships_of(class)
     }
 
-    /// Whether the caller may subscribe to each of these defs, as of one snapshot, with the version that its org has
-    /// there. Errors: those of the database.
-    pub fn readable(self, org: &str, caller: &Caller, defs: &[Def]) -> Result<(Vec<Readable>, Version)> {
+    /// The defs of items whose decision looks at a parent of this class. It looks at the parent's key alone, so it changes
+    /// with the parent's creation (R99).
+    pub fn items_decided_by(self, class: &str, pk: &str) -> Vec<Def> {
+        let decided = |items: &&Class| {
+            let names = items.items().map_or(&[][..], Collection::key);
+            names.len() > 1 && self.is_decided_by_document(items.name().as_str())
+        };
+        let def = |items: &Class| Some(Def::collection_hashed(items.name(), items.items()?.name(), pk));
+        item_classes(&self.0.schema, class).filter(decided).filter_map(def).collect()
+    }
+
+    /// Whether the caller may subscribe to each of these defs, as of one snapshot. Errors: those of the database.
+    pub fn readable(self, org: &str, caller: &Caller, defs: &[Def]) -> Result<Decision> {
         let snapshot = self.0.provider.read()?;
-        let highest = snapshot.head(org)?.map_or(0, |head| head.highest);
-        let mut reads = Reads::of(self.0, snapshot.as_ref(), (org, caller), self.0.clock.now_ms());
+        let v = snapshot.head(org)?.map_or(0, |head| head.highest);
+        // As a reply tells it, so that both decide alike.
+        let now = self.0.time_by(snapshot.server()?.as_ref()).unwrap_or_else(|_| self.0.clock.now_ms());
+        let mut reads = Reads::of(self.0, snapshot.as_ref(), (org, caller), now);
         let decided = defs.iter().map(|def| match reads.check(def) {
             Ok(()) => Ok(Readable::Yes),
             Err(error) => match error.code() {
@@ -95,7 +122,8 @@ impl<'e> Access<'e> {
                 _ => Err(error),
             },
         });
-        Ok((decided.collect::<Result<_>>()?, highest))
+        let readable = decided.collect::<Result<_>>()?;
+        Ok(Decision { readable, v, until: reads.until })
     }
 }
 
@@ -108,7 +136,7 @@ impl<'a> Reads<'a> {
         now: Version,
     ) -> Self {
         let level = level_of(engine, org, caller);
-        Reads { engine, snapshot, org, caller, held: HashMap::new(), now, level }
+        Reads { engine, snapshot, org, caller, held: HashMap::new(), now, level, until: None }
     }
 
     /// Refuses a def that the caller may not read. Errors: `blocked`, `withdrawn`, and those of the database.
@@ -142,10 +170,15 @@ impl<'a> Reads<'a> {
             DefKind::Class => rule.holds(asker, Subject::Class, self),
             DefKind::Document(pk) => {
                 let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
-                match self.document(class, at)? {
-                    // The part says only that there is none.
-                    None => Ok(true),
-                    Some(map) => rule.holds(asker, Subject::Document(&map), self),
+                let stored = self.snapshot.document(at)?;
+                let map = stored.as_ref().map(|stored| self.properties(at, stored)).transpose()?;
+                match (&stored, &map) {
+                    (Some(stored), Some(key)) if stored.deleted => {
+                        Gone::tombstone(class, at.pk, key, &stored.shown).is_shown(rule, asker, self)
+                    }
+                    // Also past its life, or ended with its parent: those who might read it hear of that.
+                    (Some(_), Some(map)) => rule.holds(asker, Subject::Document(map), self),
+                    _ => Gone::never(class, at.pk, None).is_shown(rule, asker, self),
                 }
             }
             DefKind::Collection(name, hash) => {
@@ -157,8 +190,8 @@ impl<'a> Reads<'a> {
                     }
                     key => match tree_of(&engine.schema, def) {
                         Some(_) => match self.parent_key(class, key, hash)? {
-                            // Without a parent there are no items, and the part says only that.
-                            None => Ok(true),
+                            // Without a parent there are no items: those who may know of the parent hear that.
+                            None => self.may_know_parent(class, hash),
                             Some(shared) => rule.holds(asker, Subject::Shared(&shared), self),
                         },
                         None => rule.holds(asker, Subject::Class, self),
@@ -176,8 +209,13 @@ impl<'a> Reads<'a> {
         if floor_above(self.snapshot, class, at)?.is_some() {
             return Ok(None);
         }
+        self.properties(at, &document).map(Some)
+    }
+
+    /// The properties of a stored document; the key of a tombstone.
+    fn properties(&self, at: Place, document: &Document) -> Result<Properties> {
         let bytes = self.engine.seal.open(at, document.v, &document.data)?;
-        Data::from_bytes(&bytes)?.to_map().map(Some)
+        Data::from_bytes(&bytes)?.to_map()
     }
 
     /// The properties that all items of a parent share: its key, under their own names. None if it was never there.
@@ -187,30 +225,47 @@ impl<'a> Reads<'a> {
         let at = Place { org: self.org, class: parent.as_str(), pk };
         // A tombstone has the key, too.
         let Some(document) = self.snapshot.document(at)? else { return Ok(None) };
-        let bytes = self.engine.seal.open(at, document.v, &document.data)?;
-        let mut map = Data::from_bytes(&bytes)?.to_map()?;
+        let mut map = self.properties(at, &document)?;
         let key = names.iter().zip(of.key());
         let shared =
             key.filter_map(|(name, own)| Some((name.to_string(), map.remove(own.as_str())?))).collect();
         Ok(Some(shared))
     }
 
-    /// The living memberships of the caller in a class.
-    fn memberships(&self, rule: &Membership) -> Result<Vec<(String, Properties)>> {
-        let def = Def::collection(&rule.class, &rule.collection, &[&self.caller.account])?;
-        let mut found = Vec::new();
-        self.snapshot.changes(self.org, &def, (0, ""), VERSION_MAX + 1, &mut |change| {
-            if change.state == ChangeState::Alive {
-                let at = Place { org: self.org, class: rule.class.as_str(), pk: &change.pk };
-                let bytes = self.engine.seal.open(at, change.v, &change.data)?;
-                let map = Data::from_bytes(&bytes)?.to_map()?;
-                let group = map.get(rule.group.as_str()).and_then(escale::model::Value::as_str).map(sha_s);
-                found.extend(group.filter(|_| !is_over(&map, self.now)).map(|group| (group, map)));
-            }
-            Ok(found.len() < MEMBERSHIPS_MAX)
-        })?;
-        Ok(found)
+    /// Whether the caller may hear that the parent of a class of items is not there.
+    fn may_know_parent(&mut self, class: &Class, pk: &str) -> Result<bool> {
+        let (Some(parent), Ok(pk)) = (class.parent(), Pk::parse(pk)) else { return Ok(false) };
+        let of = self.engine.schema.class(parent.as_str())?;
+        self.is_allowed(of, &Def::document(parent, &pk))
     }
+
+    /// Notes that a right rests on a membership.
+    fn rests_on(&mut self, membership: &Properties) {
+        let ends = end_of(membership).map(|minute| minute.saturating_mul(60_000));
+        self.until = self.until.into_iter().chain(ends).min();
+    }
+}
+
+/// The living memberships of an account in a class, each with the `shaS` of its group.
+pub(super) fn memberships(
+    snapshot: &dyn Snapshot,
+    seal: &Seal,
+    (org, account): (&str, &str),
+    rule: &Membership,
+    now: Version,
+) -> Result<Vec<(String, Properties)>> {
+    let def = Def::collection(&rule.class, &rule.collection, &[account])?;
+    let mut found = Vec::new();
+    snapshot.changes(org, &def, (0, ""), VERSION_MAX + 1, &mut |change| {
+        if change.state == ChangeState::Alive {
+            let at = Place { org, class: rule.class.as_str(), pk: &change.pk };
+            let map = Data::from_bytes(&seal.open(at, change.v, &change.data)?)?.to_map()?;
+            let group = map.get(rule.group.as_str()).and_then(Value::as_str).map(sha_s);
+            found.extend(group.filter(|_| !is_over(&map, now)).map(|group| (group, map)));
+        }
+        Ok(found.len() < MEMBERSHIPS_MAX)
+    })?;
+    Ok(found)
 }
 
 impl Memberships for Reads<'_> {
@@ -219,16 +274,25 @@ impl Memberships for Reads<'_> {
         // A text that can be no key names no group.
         let Ok(pk) = class.pk_of(&[group, &self.caller.account]) else { return Ok(false) };
         let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
-        let membership = self.document(class, at)?;
-        Ok(membership.is_some_and(|map| !is_over(&map, self.now) && rule.is_met_by(&map)))
+        let found = self.document(class, at)?.filter(|map| !is_over(map, self.now) && rule.is_met_by(map));
+        if let Some(membership) = &found {
+            self.rests_on(membership);
+        }
+        Ok(found.is_some())
     }
 
     fn has_hashed(&mut self, rule: &Membership, hash: &str) -> Result<bool> {
         if !self.held.contains_key(&rule.class) {
-            let held = self.memberships(rule)?;
+            let of = (self.org, &*self.caller.account);
+            let held = memberships(self.snapshot, &self.engine.seal, of, rule, self.now)?;
             self.held.insert(rule.class.clone(), held);
         }
-        let held = &self.held[&rule.class];
-        Ok(held.iter().any(|(group, map)| group == hash && rule.is_met_by(map)))
+        let mut held = self.held[&rule.class].iter();
+        let found =
+            held.find(|(group, map)| group == hash && rule.is_met_by(map)).map(|(_, map)| map.clone());
+        if let Some(membership) = &found {
+            self.rests_on(membership);
+        }
+        Ok(found.is_some())
     }
 }

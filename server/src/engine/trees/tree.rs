@@ -9,10 +9,11 @@ use std::collections::btree_map::Entry as Slot;
 use escale::codec::Data;
 use escale::limits::{ITEMS_MAX, VERSION_MAX};
 use escale::model::schema::{Class, Schema};
-use escale::model::{Def, Name, Version};
+use escale::model::{Def, DefKind, Name, Version};
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
+use crate::engine::Engine;
 use crate::engine::write::{Actor, After, Stored, Writing};
 use crate::provider::{Document, FeedRow, Place, Shown, Snapshot, Tree};
 
@@ -218,6 +219,43 @@ impl Writing<'_> {
         }
         Ok(())
     }
+}
+
+/// The items of the parent that a row of the feed tells of, and whether the row says that all of them ended. None for a
+/// class whose items have the pk of their parent: the row names that pk itself.
+pub fn items_told_by(schema: &Schema, row: &FeedRow) -> Option<(Def, bool)> {
+    let class = schema.class(&row.class).ok().filter(|class| !is_one_for_each(schema, class))?;
+    let items = class.items()?;
+    let parent = row.links.get(items.name().as_str())?.first()?;
+    Some((Def::collection_hashed(class.name(), items.name(), parent), row.pk == *parent))
+}
+
+/// Each of these defs that is a single item, with the def of the items of its parent. Errors: those of the database.
+pub fn single_items(engine: &Engine, org: &str, defs: &[Def]) -> Result<Vec<(Def, Def)>> {
+    let schema = &engine.schema;
+    let mut found = Vec::new();
+    let mut snapshot = None;
+    for def in defs {
+        let DefKind::Document(pk) = def.kind() else { continue };
+        let class = schema.class(def.class().as_str())?;
+        let Some(items) = class.items().filter(|_| !is_one_for_each(schema, class)) else { continue };
+        if snapshot.is_none() {
+            snapshot = Some(engine.provider.read()?);
+        }
+        let Some(snapshot) = &snapshot else { continue };
+        let at = Place { org, class: class.name().as_str(), pk: pk.as_str() };
+        let stored = snapshot.document(at)?;
+        if let Some((_, parent)) = stored.and_then(|document| parent_of(class, &document.shown)) {
+            found.push((def.clone(), Def::collection_hashed(class.name(), items.name(), &parent)));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a class has one item in each parent, under the pk of the parent.
+fn is_one_for_each(schema: &Schema, class: &Class) -> bool {
+    let parent = class.parent().and_then(|parent| schema.class(parent.as_str()).ok());
+    parent.is_some_and(|parent| parent.key().len() == class.key().len())
 }
 
 /// The floor of the tree of a stored item, if the item is below it.

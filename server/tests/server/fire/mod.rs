@@ -3,4 +3,5 @@
 mod fire_floods;
 mod fire_network;
 pub mod fire_orgs;
+mod fire_rights;
 mod fire_tokens;

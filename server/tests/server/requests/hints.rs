@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use escale::codec::{Format, ServerFrame};
 use escale::model::{Def, Epoch, Pk, Value, Version};
+use escale_server::engine::Writing;
 use escale_server::http::Running;
 use escale_server::settings::Settings;
 
 use crate::support::client::*;
+use crate::support::items;
 use crate::support::world::*;
 
 /// Reads hints until each of `expected` has arrived at its version. Any other hint fails the test.
@@ -127,5 +129,37 @@ async fn whoever_does_not_read_is_told_the_last_version_once() {
         }
     }
     assert!(frames <= 300);
+    running.stop().await;
+}
+
+/// No row of the feed names them: the server knows the parents of those that sockets listen to.
+#[tokio::test]
+async fn r17_single_items_that_end_with_their_parent_are_told() {
+    let world = items::items();
+    let put = |w: &mut Writing<'_>, asso: &str, num: &str| w.put("Adh", items::adh(asso, num)).map(drop);
+    items::write(&world.engine, |w| {
+        w.put("Asso", items::asso("a"))?;
+        w.put("Asso", items::asso("b"))?;
+        put(w, "a", "1")?;
+        put(w, "b", "1")
+    });
+    let running = serve(&world, |_| {}).await;
+    let [first, later, other] =
+        [("a", "1"), ("a", "2"), ("b", "1")].map(|(asso, num)| items::single(asso, num));
+    let mut socket = listen(&running, "/o/live", &[first.clone(), later.clone(), other.clone()]).await;
+    let v = items::write(&world.engine, |w| put(w, "a", "2"));
+    expect(&mut socket, &[(later.clone(), v)]).await;
+    let v = items::write(&world.engine, |w| w.delete("Asso", &items::asso("a")));
+    expect(&mut socket, &[(first.clone(), v), (later, v)]).await;
+    // One that is not listened to any more is forgotten, and another's parent is another.
+    say(&mut socket, Format::Msgpack, None, std::slice::from_ref(&other)).await;
+    assert!(matches!(hear(&mut socket).await.unwrap().1, ServerFrame::Live { .. }));
+    items::write(&world.engine, |w| {
+        w.put("Asso", items::asso("a"))?;
+        put(w, "a", "1")?;
+        w.delete("Asso", &items::asso("a"))
+    });
+    let v = items::write(&world.engine, |w| w.delete("Asso", &items::asso("b")));
+    assert_eq!(hints(&mut socket).await, [(other, v)]);
     running.stop().await;
 }

@@ -89,6 +89,6 @@ fn r86_a_registered_operation_asks_for_rights() {
     // Read, create (on the key alone, which names no owner), update, delete; each for a note and for none.
     assert_eq!(ask("bob"), [true, true, false, false, true, false, true, false, false]);
     assert_eq!(ask("ada"), [true, true, false, false, false, false, false, false, false]);
-    assert_eq!(ask("out"), [false, true, false, false, false, false, false, false, false]);
-    assert_eq!(ask("root"), [false, true, false, false, false, false, false, false, true]);
+    assert_eq!(ask("out"), [false, false, false, false, false, false, false, false, false]);
+    assert_eq!(ask("root"), [false, false, false, false, false, false, false, false, true]);
 }

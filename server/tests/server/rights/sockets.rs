@@ -1,7 +1,10 @@
 //! R86 over sockets: one that loses a def gets one last hint for it, and then silence.
 
+use std::time::Duration;
+
 use escale::codec::{Format, ServerFrame};
-use escale::model::Def;
+use escale::model::{Def, Value};
+use escale_server::http::Tokens;
 use escale_server::settings::Settings;
 
 use super::support::*;
@@ -109,5 +112,133 @@ async fn r86_a_role_that_ends_ends_its_subscriptions() {
     write(&world, "Draft", &doc(&[("id", "2")]));
     let v = write(&world, "Open", &doc(&[("id", "1")]));
     assert_eq!(hints(&mut root).await, [(def("Open"), v)]);
+    running.stop().await;
+}
+
+/// A membership of ada in `g` that ends a minute after noon.
+fn dated() -> Map {
+    let mut member = doc(&[("group", "g"), ("account", "ada"), ("role", "read")]);
+    member.insert("maxLife".into(), Value::from((NOON / 60_000 + 1) as i64));
+    member
+}
+
+/// Hints until one of that def at that version. Returns how many others of `of` came before it.
+async fn hints_until(socket: &mut Socket, (last, v): (&Def, u64), of: &Def) -> usize {
+    let mut count = 0;
+    loop {
+        let found = hints(socket).await;
+        count += found.iter().filter(|(def, _)| def == of).count();
+        if found.contains(&(last.clone(), v)) {
+            return count;
+        }
+    }
+}
+
+#[tokio::test]
+async fn r99_a_membership_that_ends_by_its_life_ends_on_the_wire() {
+    let (world, running) = with_rights().await;
+    write(&world, "Member", &dated());
+    let (notes, team, open) =
+        (def(&collection("Note", "group", &["g"])), single("Team", &["g"]), def("Open"));
+    let team = def(&team);
+    write(&world, "Team", &doc(&[("group", "g")]));
+    let (mut ada, live, _) = follow(&running, "tok-ada", &[notes.clone(), team.clone(), open.clone()]).await;
+    assert_eq!(live.len(), 3);
+    let note = |id: &str| doc(&[("group", "g"), ("id", id), ("owner", "bob")]);
+    let v = write(&world, "Note", &note("1"));
+    assert_eq!(hints(&mut ada).await, [(notes.clone(), v)]);
+    world.clock.advance(60_000);
+    for id in ["2", "3", "4"] {
+        write(&world, "Note", &note(id));
+    }
+    write(&world, "Team", &doc(&[("group", "g"), ("name", "new")]));
+    let v = write(&world, "Open", &doc(&[("id", "1")]));
+    let count = hints_until(&mut ada, (&open, v), &notes).await;
+    assert!(count <= 1, "{count} hints after the end");
+    // Later ones are silent, for both defs.
+    write(&world, "Note", &note("5"));
+    write(&world, "Team", &doc(&[("group", "g"), ("name", "newer")]));
+    let v = write(&world, "Open", &doc(&[("id", "2")]));
+    assert_eq!(hints(&mut ada).await, [(open, v)]);
+    running.stop().await;
+}
+
+/// Nothing is written: the session learns of the end all the same.
+#[tokio::test]
+async fn r99_a_right_that_ends_in_silence_is_told() {
+    let world = world_of(Settings::default(), RIGHTS);
+    members(&world.engine, "o");
+    write(&world, "Member", &dated());
+    let path = world.folder.path().join("tokens.json");
+    std::fs::write(&path, TOKENS.replace("ROLE", "admin")).unwrap();
+    let running = serve(&world, |options| {
+        options.tokens = Tokens::from_file(path).unwrap();
+        options.token_every = Duration::from_millis(20);
+    })
+    .await;
+    let notes = def(&collection("Note", "group", &["g"]));
+    let (mut ada, ..) = follow(&running, "tok-ada", &[notes.clone(), def("Open")]).await;
+    world.clock.advance(60_000);
+    let heard = hints(&mut ada).await;
+    assert_eq!(heard.into_iter().map(|(def, _)| def).collect::<Vec<_>>(), [notes]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn r99_a_parent_that_comes_later_decides_over_its_items() {
+    let (world, running) = with_rights().await;
+    let (plots, open) = (def(&collection("Plot", "in", &["h", "a"])), def("Open"));
+    let (mut bob, live, _) = follow(&running, "tok-bob", &[plots.clone(), open.clone()]).await;
+    assert_eq!(live.len(), 2, "whoever may read areas may hear that there is none");
+    write(&world, "Area", &doc(&[("group", "h"), ("id", "a")]));
+    for id in ["1", "2", "3"] {
+        write(&world, "Plot", &doc(&[("group", "h"), ("area", "a"), ("id", id)]));
+    }
+    let v = write(&world, "Open", &doc(&[("id", "1")]));
+    let count = hints_until(&mut bob, (&open, v), &plots).await;
+    assert!(count <= 1, "{count} hints of items that bob may not read");
+    write(&world, "Plot", &doc(&[("group", "h"), ("area", "a"), ("id", "4")]));
+    let v = write(&world, "Open", &doc(&[("id", "2")]));
+    assert_eq!(hints(&mut bob).await, [(open, v)]);
+    running.stop().await;
+}
+
+/// One write ends the right and changes the def.
+#[tokio::test]
+async fn r99_no_hint_of_the_write_that_ended_a_right_comes_before_the_last_one() {
+    let (world, running) = with_rights().await;
+    let (notes, open) = (def(&collection("Note", "group", &["g"])), def("Open"));
+    for n in 0..20 {
+        write(&world, "Member", &doc(&[("group", "g"), ("account", "ada"), ("role", "write")]));
+        let (mut ada, live, _) = follow(&running, "tok-ada", &[notes.clone(), open.clone()]).await;
+        assert_eq!(live.len(), 2);
+        world.clock.advance(1);
+        let ended = world.engine.write("o", |w| {
+            w.delete("Member", &doc(&[("group", "g"), ("account", "ada")]))?;
+            w.put("Note", doc(&[("group", "g"), ("id", &n.to_string()), ("owner", "bob")])).map(drop)
+        });
+        ended.unwrap();
+        let v = write(&world, "Open", &doc(&[("id", &n.to_string())]));
+        assert_eq!(hints_until(&mut ada, (&open, v), &notes).await, 1, "the last one");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn r100_a_socket_hears_nothing_of_documents_that_are_not_there() {
+    let (world, running) = with_rights().await;
+    let (diary, open) = (def(&single("Diary", &["bob", "1"])), def("Open"));
+    let (letter, note) = (def(&single("Letter", &["1"])), def(&single("Note", &["h", "1"])));
+    // One that was there, and one that never was.
+    write(&world, "Letter", &doc(&[("id", "1")]));
+    delete(&world, "Letter", &doc(&[("id", "1")]));
+    let asked = [diary.clone(), letter.clone(), note.clone(), open.clone()];
+    let (mut bob, live, refused) = follow(&running, "tok-bob", &asked).await;
+    assert_eq!((live, refused.len()), (vec![open.clone()], 3));
+    write(&world, "Letter", &doc(&[("id", "1")]));
+    write(&world, "Diary", &doc(&[("owner", "bob"), ("id", "1")]));
+    write(&world, "Note", &doc(&[("group", "h"), ("id", "1"), ("owner", "out")]));
+    let v = write(&world, "Open", &doc(&[("id", "1")]));
+    assert_eq!(hints(&mut bob).await, [(open, v)]);
     running.stop().await;
 }

@@ -44,12 +44,15 @@ pub const RIGHTS: &str = r#"{
         "rights": { "read": { "own": "to" }, "update": { "own": "to" }, "delete": "none" } },
     "Board": { "key": ["id"], "rights": { "create": "admin", "update": "admin", "delete": "admin" } },
     "Draft": { "key": ["id"], "rights": { "read": "admin" } },
-    "Open": { "key": ["id"] },
+    "Open": { "key": ["id"], "exempt": 2 },
     "Team": { "key": ["group"], "rights": { "read": { "in": "Member", "by": "group" }, "create": "admin" } },
     "Task": { "in": "Team", "key": ["group", "id"], "rights": { "read": { "in": "Member", "by": "group" },
         "update": { "in": "Member", "by": "group", "where": { "role": ["write", "admin"] } } } },
     "Area": { "key": ["group", "id"] },
     "Plot": { "in": "Area", "key": ["group", "area", "id"],
+        "rights": { "read": { "in": "Member", "by": "group" } } },
+    "Yard": { "key": ["group", "id"], "rights": { "read": { "in": "Member", "by": "group" } } },
+    "Bed": { "in": "Yard", "key": ["group", "yard", "id"],
         "rights": { "read": { "in": "Member", "by": "group" } } }
 }"#;
 
