@@ -17,6 +17,7 @@ use super::begin::RESTARTS_MAX;
 use super::execute::{Done, is_of_another_name, weight};
 use super::operation::{WORKING, fault_of};
 use super::order::{Before, before, past_operation, put_seq};
+use super::pull::Work;
 use super::{Caller, Engine};
 use crate::provider::Snapshot;
 use crate::spans::{letter_of, span};
@@ -77,7 +78,13 @@ pub(super) struct Group<'p> {
 
 impl Engine {
     /// Executes the operations of a request in order, up to the first that is not executed.
-    pub(super) fn operate(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<Operated> {
+    pub(super) fn operate(
+        &self,
+        org: &str,
+        caller: &Caller,
+        request: &SyncRequest,
+        work: &Work,
+    ) -> Result<Operated> {
         let SyncRequest { session, epoch, ops, .. } = request;
         check(ops)?;
         let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
@@ -87,6 +94,7 @@ impl Engine {
         let room = self.settings.page_bytes.min(room_max);
         let mut operated = Operated { results: Vec::new(), fault: None, room };
         while operated.fault.is_none() && operated.results.len() < ops.len() {
+            work.check_caller()?;
             let is_late = self.clock.elapsed_ms().saturating_sub(started) > OPERATE_MS_MAX;
             if !operated.results.is_empty() && (is_late || operated.room == 0) {
                 break;

@@ -46,7 +46,7 @@ impl Writing<'_> {
             return Ok(());
         };
         let def = Def::collection_hashed(class.name(), collection, account);
-        if self.tx.count(self.org, &def, 0, VERSION_MAX + 1, 0)? < MEMBERSHIPS_MAX as u64 {
+        if self.tx.count(self.org, &def, 0, VERSION_MAX + 1, 0)?.found < MEMBERSHIPS_MAX as u64 {
             return Ok(());
         }
         let what = format!(

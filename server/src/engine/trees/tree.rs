@@ -136,7 +136,7 @@ impl Writing<'_> {
         let floor = self.tree(parent)?.tree.floor;
         let mut n = 0;
         for def in items_of(self.schema(), &parent.0, &parent.1) {
-            n += self.tx.count(self.org, &def, floor, VERSION_MAX + 1, 0)?;
+            n += self.tx.count(self.org, &def, floor, VERSION_MAX + 1, 0)?.found;
         }
         Ok(n)
     }

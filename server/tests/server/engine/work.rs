@@ -1,0 +1,150 @@
+//! The work of one request is bounded, and not by the number of its names. The database in memory counts the rows.
+#![allow(clippy::result_large_err)] // as in the engine
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use escale::Code;
+use escale::codec::{Op, Part, Sub, SyncRequest};
+use escale::model::schema::Schema;
+use escale::model::{Def, Value};
+use escale_server::clock::{Clock, ManualClock};
+use escale_server::engine::{Engine, Opening, answer_while, first_site};
+use escale_server::mark::Mark;
+use escale_server::provider::{MemoryDatabase, MemoryProvider};
+use escale_server::seal::Seal;
+use escale_server::settings::Settings;
+use proptest::prelude::*;
+
+use crate::support::operating::{op, put_args, send};
+use crate::support::world::*;
+
+const TAGS: usize = 8;
+
+fn engine_on(database: &Arc<MemoryDatabase>, settings: Settings, clock: Arc<dyn Clock>) -> Engine {
+    let schema = Schema::from_json(SCHEMA).unwrap();
+    let opening = Opening { schema, settings, seal: Seal::clear(), clock };
+    Engine::over(Box::new(MemoryProvider::open(database)), Mark::none(), opening, 7).unwrap()
+}
+
+fn database() -> Arc<MemoryDatabase> {
+    MemoryDatabase::new(first_site(1).unwrap())
+}
+
+fn rows(n: u64) -> Settings {
+    Settings { request_rows: n, ..Settings::default() }
+}
+
+fn texts(items: impl IntoIterator<Item = String>) -> Value {
+    Value::Array(items.into_iter().map(Value::String).collect())
+}
+
+/// A collection of each tag, and the class.
+fn defs() -> Vec<Def> {
+    let tag = |n: usize| format!("Note/tags@{}", escale::model::sha_s(&n.to_string()));
+    (0..TAGS).map(tag).chain(["Note".to_owned()]).map(|text| def(&text)).collect()
+}
+
+/// Writes documents, each in some of the collections, and deletes some of them again.
+fn fill(engine: &Engine, documents: &[(u8, bool)]) {
+    for (n, (tags, is_deleted)) in documents.iter().enumerate() {
+        let own = (0..TAGS).filter(|tag| tags & (1 << tag) != 0).map(|tag| tag.to_string());
+        let mut map = note(&n.to_string(), "one");
+        map.insert("tags".into(), texts(own));
+        put(engine, map).unwrap();
+        if *is_deleted {
+            delete(engine, &n.to_string()).unwrap();
+        }
+    }
+}
+
+/// Asks until each def is whole, with a cursor where the reply had one. Returns the rows of each, and the replies that it took.
+fn load(engine: &Engine, defs: &[Def], v: u64) -> (BTreeMap<Def, Vec<String>>, usize) {
+    let mut due: Vec<Sub> = defs.iter().map(|def| sub(def, v)).collect();
+    let (mut found, mut replies) = (BTreeMap::<Def, Vec<String>>::new(), 0);
+    while !due.is_empty() {
+        replies += 1;
+        let parts = ask(engine, due.clone()).parts;
+        assert!(!parts.is_empty(), "every reply makes progress");
+        for Part { def, rows, next, .. } in parts {
+            found.entry(def.clone()).or_default().extend(rows.iter().map(|row| row.pk.to_string()));
+            match next {
+                None => due.retain(|sub| sub.def != def),
+                Some(next) => due
+                    .iter_mut()
+                    .filter(|sub| sub.def == def)
+                    .for_each(|sub| sub.cursor = Some(next.clone())),
+            }
+        }
+    }
+    (found, replies)
+}
+
+proptest! {
+    #![proptest_config(cases(24))]
+
+    /// A reply looks at its budget, and at the rows of one def. Nobody misses anything by it.
+    #[test]
+    fn a_reply_looks_at_a_bounded_number_of_rows_whatever_it_names(
+        documents in prop::collection::vec((any::<u8>(), prop::bool::weighted(0.7)), 1..120),
+        named in prop::collection::vec(0..=TAGS, 1..40),
+        v in prop_oneof![Just(0), Just(NOON + 40)],
+        budget in 1..2_000_u64,
+    ) {
+        let database = database();
+        let clock = ManualClock::at(NOON);
+        fill(&engine_on(&database, Settings::default(), clock.clone()), &documents);
+        let engine = engine_on(&database, rows(budget), clock.clone());
+        let all = defs();
+        let asked = || named.iter().map(|n| all[*n].clone());
+        database.take_most_looked_at();
+        ask(&engine, asked().map(|def| sub(&def, v)).collect());
+        let (looked, _) = database.take_most_looked_at();
+        // The rows of a def are counted, read and listed.
+        prop_assert!(looked <= budget + 3 * documents.len() as u64, "{looked} rows of {budget}");
+
+        let mut distinct: Vec<Def> = asked().collect();
+        distinct.sort();
+        distinct.dedup();
+        let (found, replies) = load(&engine, &distinct, v);
+        let (expected, _) = load(&engine_on(&database, Settings::default(), clock), &distinct, v);
+        prop_assert_eq!(found, expected);
+        prop_assert!(replies <= distinct.len());
+    }
+}
+
+/// Each naming of one def took three looks at all its tombstones.
+#[test]
+fn a_def_that_is_named_a_thousand_times_is_looked_at_once() {
+    let database = database();
+    let engine = engine_on(&database, Settings::default(), ManualClock::at(NOON));
+    fill(&engine, &[(1, true); 300]);
+    engine.purge().unwrap();
+    database.take_most_looked_at();
+    ask(&engine, vec![sub(&def("Note"), 0); 1_000]);
+    let (looked, _) = database.take_most_looked_at();
+    assert!(looked <= 3 * 300 + 100, "{looked} rows");
+}
+
+#[test]
+fn no_group_of_operations_and_no_part_begins_for_a_caller_who_has_gone() {
+    static HAS_GONE: AtomicBool = AtomicBool::new(false);
+    let engine = engine_on(&database(), Settings::default(), ManualClock::at(NOON))
+        .operation("leave", |_, _| {
+            HAS_GONE.store(true, Ordering::Relaxed);
+            Ok(None)
+        })
+        .unwrap();
+    let put = |seq: u64| op(&format!("op{seq}"), seq, "doc.put", put_args(&seq.to_string(), "one"));
+    let mut ops: Vec<Op> = (1..=40).map(put).collect();
+    ops[3] = op("op4", 4, "leave", Value::Null);
+    let request = SyncRequest { ops: ops.clone(), subs: vec![sub(&def("Note"), 0)], ..SyncRequest::of("s") };
+    let answer = || answer_while(&engine, ("o", &caller()), &request, &HAS_GONE);
+    assert_eq!(answer().unwrap_err().code(), Code::Unavailable);
+    let held = pull(&engine, &def("Note"), 0);
+    assert_eq!(held.rows.len(), 31, "the first group alone, without the one that left");
+    HAS_GONE.store(false, Ordering::Relaxed);
+    let reply = send(&engine, ops);
+    assert_eq!((reply.results.len(), reply.seq), (40, 40), "the session sends them again");
+}
