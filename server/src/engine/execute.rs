@@ -58,7 +58,7 @@ impl Engine {
         let mut writing = self
             .writing(asking.org, (&begun.head, begun.time), at_least, begun.tx.as_mut())?
             .of_operation(&op.id);
-        writing.files = Referenced::by(self, asking.caller);
+        writing.files = Referenced::by(self, asking.caller, asking.work);
         let (caller, rights, hooks) = (asking.caller, &self.rights, &self.hooks);
         let level = level_of(self, asking.org, caller);
         let mut run = Tx { writing, caller, rights, hooks, level };

@@ -398,13 +398,16 @@ fn rebuild(tx: &mut dyn Maintenance, opening: &Opening, older: &Schema) -> Resul
 /// Makes the references of the documents whose classes declare other files now.
 fn refer_again(tx: &mut dyn Maintenance, opening: &Opening, older: &Schema) -> Result<()> {
     let now = opening.clock.now_ms();
+    let decides = !Rights::of(&opening.schema)?.are_empty();
     each_document(tx, |tx, found| {
         let class = opening.schema.class(&found.class).ok().filter(|class| files_differ(older, class));
         let Some(class) = class.filter(|_| !found.document.deleted) else { return Ok(()) };
         let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
         let bytes = opening.seal.open(at, found.document.v, &found.document.data)?;
         let map = escale::codec::Data::from_bytes(&bytes)?.to_map()?;
-        refile(tx, class, at, &map, (&opening.settings, now))
+        // A class that was in no schema for a while is taken as it is: nothing was written in it.
+        let asked = decides.then(|| older.class(&found.class).unwrap_or(class));
+        refile(tx, (class, asked), at, &map, (&opening.settings, now))
     })
 }
 

@@ -51,6 +51,8 @@ pub(super) struct Asking<'a> {
     pub(super) session: &'a str,
     /// The epoch that the operations are for; `None` if the request names none.
     pub(super) epoch: Option<&'a Epoch>,
+    /// The work that the request may still cause.
+    pub(super) work: &'a Work<'a>,
 }
 
 /// The outcome of the operations of a request.
@@ -87,7 +89,7 @@ impl Engine {
     ) -> Result<Operated> {
         let SyncRequest { session, epoch, ops, .. } = request;
         check(ops)?;
-        let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
+        let asking = Asking { org, caller, session, epoch: epoch.as_ref(), work };
         let started = self.clock.elapsed_ms();
         // Leaves room for the largest possible last result, so that the total stays within the bound.
         let room_max = RESULTS_BYTES_MAX - DOCUMENT_BYTES_MAX - RESULTS_BARE_BYTES;
@@ -240,7 +242,7 @@ impl Engine {
             return Ok(results);
         }
         let SyncRequest { session, epoch, ops, .. } = request;
-        let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
+        let asking = Asking { org, caller, session, epoch: epoch.as_ref(), work: &Work::of(0) };
         let first = results.len();
         let mut fault_at = None;
         for (index, op) in ops.iter().enumerate().skip(first) {

@@ -6,4 +6,4 @@ mod work;
 
 pub(crate) use answer::connections;
 pub use answer::{Caller, Follower, Pushed, answer_while, head};
-pub(super) use work::Work;
+pub(super) use work::{Watched, Work};

@@ -1,14 +1,15 @@
 //! The work of one request is bounded, and not by the number of its names. The database in memory counts the rows.
+//! Deadlines pass on a clock that counts how often it is asked.
 #![allow(clippy::result_large_err)] // as in the engine
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use escale::Code;
 use escale::codec::{Op, Part, Sub, SyncRequest};
 use escale::model::schema::Schema;
-use escale::model::{Def, Value};
+use escale::model::{Def, Pk, Value};
 use escale_server::clock::{Clock, ManualClock};
 use escale_server::engine::{Engine, Opening, answer_while, first_site};
 use escale_server::mark::Mark;
@@ -147,4 +148,81 @@ fn no_group_of_operations_and_no_part_begins_for_a_caller_who_has_gone() {
     HAS_GONE.store(false, Ordering::Relaxed);
     let reply = send(&engine, ops);
     assert_eq!((reply.results.len(), reply.seq), (40, 40), "the session sends them again");
+}
+
+/// A clock that goes on by a millisecond whenever somebody measures a duration.
+struct Asked(AtomicU64);
+
+impl Clock for Asked {
+    fn now_ms(&self) -> u64 {
+        NOON
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::SeqCst)
+    }
+}
+
+fn args_of(data: BTreeMap<String, Value>) -> Value {
+    Value::from([("class", Value::from("Note")), ("data", Value::Map(data))])
+}
+
+fn with_tags(n: usize) -> Value {
+    let mut data = note("long", "one");
+    data.insert("tags".into(), texts((0..n).map(|n| n.to_string())));
+    args_of(data)
+}
+
+/// The code of the end of an operation.
+fn end_of(engine: &Engine, name: &str, args: Value) -> String {
+    let reply = send(engine, vec![op("op1", 1, name, args)]);
+    reply.results[0].fault.as_ref().map_or("ok".into(), |fault| fault.code.clone())
+}
+
+#[test]
+fn r4_each_loop_of_a_write_whose_length_a_caller_chooses_has_a_deadline() {
+    let part = |name: &str, args: Value| Value::from([("name", Value::from(name)), ("args", args)]);
+    let quotas = (0..500).map(|_| part("quota.get", Value::Map(BTreeMap::new())));
+    let quotas = Value::from([("ops", Value::Array(quotas.collect()))]);
+    for (what, name, args, is_late) in [
+        ("few memberships", "doc.put", with_tags(500), false),
+        ("many memberships", "doc.put", with_tags(5_000), true),
+        ("a batch that writes nothing", "batch", quotas, false),
+    ] {
+        let clock = Arc::new(Asked(AtomicU64::new(0)));
+        let engine = engine_on(&database(), Settings::default(), clock.clone());
+        let end = end_of(&engine, name, args);
+        assert_eq!(end, if is_late { "contention" } else { "ok" }, "{what}");
+        let asked = clock.0.load(Ordering::SeqCst);
+        assert!(asked <= 1_100, "{what}: it went on to {asked}");
+        assert!(asked >= 500 || is_late, "{what}: {asked}");
+    }
+}
+
+/// As long as each of its names was compared with each property, this took minutes.
+#[test]
+fn long_lists_in_a_write_are_not_compared_one_by_one() {
+    let engine = engine_on(&database(), Settings::default(), ManualClock::at(NOON));
+    let mut data = note("wide", "one");
+    data.extend((0..40_000).map(|n| (format!("p{n}"), Value::from(1_i64))));
+    let unset = texts((0..80_000).map(|n| format!("p{}", n + 20_000)));
+    let key = texts(["wide".to_owned()]);
+    let set = Value::Map(BTreeMap::new());
+    let patch = [("class", Value::from("Note")), ("key", key), ("set", set), ("unset", unset)];
+    let tags = |from: usize| {
+        let mut data = note("long", "one");
+        data.insert("tags".into(), texts((from..from + 20_000).map(|n| n.to_string())));
+        args_of(data)
+    };
+    let ops = vec![
+        op("op1", 1, "doc.put", args_of(data)),
+        op("op2", 2, "doc.patch", Value::from(patch)),
+        op("op3", 3, "doc.put", tags(0)),
+        op("op4", 4, "doc.put", tags(10_000)),
+    ];
+    let reply = send(&engine, ops);
+    assert!(reply.results.iter().all(|result| result.fault.is_none()), "{:?}", reply.results[0].fault);
+    let pk = Pk::from_key(&["wide"]).unwrap();
+    let wide = engine.write("o", |w| Ok(w.get("Note", pk.as_str())?.unwrap().1.len())).unwrap();
+    assert_eq!(wide.value, 20_000 + 3, "with its key, its shelf and its release");
 }
