@@ -75,6 +75,7 @@ impl Engine {
         let files = std::mem::take(&mut writing.files.missing);
         let ran = ran.map_err(|fault| Fault { files, ..fault });
         let (now, given, in_time) = (writing.now(), writing.given(), writing.check_time());
+        let is_ahead = now > writing.time();
         let trees = writing.numbers();
         let (changed, restricts) = (writing.has_changed(), writing.restricts);
         if let Some(v) = writing.regressed {
@@ -116,6 +117,9 @@ impl Engine {
         if changed && v.is_some() {
             // The next operation of the group is stamped above this one.
             begun.head.highest = begun.head.highest.max(now);
+            if is_ahead {
+                self.pace.take(asking.org, self.clock.as_ref());
+            }
             group.has_changed = true;
             group.restricts |= restricts;
         }

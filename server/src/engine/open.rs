@@ -13,7 +13,7 @@ use escale::{Code, Error, Result};
 use super::files::{differ as files_differ, refile, with_files};
 use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
-use super::order::Tries;
+use super::order::{Pace, Tries};
 use super::reached::ReachedHeads;
 use super::rights::restrictions::KnownSchedules;
 use super::rights::{COUNTERS, Counted, Counter, Hooks, differ, put_counter, stored_counter};
@@ -72,6 +72,7 @@ pub struct Engine {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) operations: Operations,
     pub(super) tries: Tries,
+    pub(super) pace: Pace,
     /// The schedules that were read last (R89).
     pub(super) known_schedules: KnownSchedules,
     /// How far the heads had come that were read last.
@@ -122,6 +123,7 @@ impl Engine {
             clock,
             operations: Operations::default(),
             tries: Tries::default(),
+            pace: Pace::default(),
             known_schedules: KnownSchedules::default(),
             reached: ReachedHeads::default(),
             figures: Figures::new(),

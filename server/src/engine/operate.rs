@@ -111,7 +111,9 @@ impl Engine {
     fn operate_group(&self, asking: Asking, ops: &[Op], operated: Operated) -> Operated {
         let Operated { mut results, room, .. } = operated;
         let first = results.len();
-        let begun = match self.begin(asking.org, self.settings.write_wait) {
+        let (clock, wait) = (self.clock.as_ref(), self.settings.write_wait);
+        let in_turn = self.pace.keep(asking.org, clock, wait);
+        let begun = match in_turn.and_then(|()| self.begin(asking.org, wait)) {
             Ok(begun) => begun,
             Err(error) => return Operated { results, fault: Some(fault_of(&error, WAITING)), room },
         };
@@ -128,7 +130,8 @@ impl Engine {
         let mut settled = (first, room);
         for op in ops.iter().take(GROUP_OPS_MAX) {
             let is_late = self.clock.elapsed_ms().saturating_sub(started) >= GROUP_MS_MAX;
-            if results.len() > first && (is_late || left == 0) {
+            let is_ahead = self.pace.is_ahead(asking.org, clock);
+            if results.len() > first && (is_late || left == 0 || is_ahead) {
                 break;
             }
             let span = span!("operation", end = tracing::field::Empty);

@@ -39,10 +39,11 @@ impl Engine {
         at_least: Version,
         tx: &'t mut dyn Transaction,
     ) -> Result<Writing<'t>> {
-        let now = self.stamp(head, at_least)?;
+        let (now, time) = self.stamp(head, at_least)?;
         Ok(Writing {
             org,
             now,
+            time,
             schema: &self.schema,
             rights: &self.rights,
             settings: &self.settings,
@@ -120,6 +121,8 @@ pub struct Writing<'t> {
     pub(super) org: &'t str,
     /// Its time, and the version of all that it writes outside of trees of the clock `sequence`.
     pub(super) now: Version,
+    /// The time by the clock.
+    time: Version,
     pub(super) schema: &'t Schema,
     pub(super) rights: &'t Rights,
     pub(super) settings: &'t Settings,
@@ -199,6 +202,11 @@ impl<'t> Writing<'t> {
     /// The version of the documents that this write writes. Those of the clock `sequence` have the number of their tree.
     pub fn now(&self) -> Version {
         self.now
+    }
+
+    /// The time by the clock, which its versions may be ahead of. Ends of rights are judged by it.
+    pub(super) fn time(&self) -> Version {
+        self.time
     }
 
     /// The living document of that class and pk, with its version.

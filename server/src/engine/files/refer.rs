@@ -130,7 +130,7 @@ impl Writing<'_> {
             (Some((filing, caller, work)), Some(watched)) => {
                 let own =
                     documents.iter().map(|((class, pk), noted)| (class.as_str(), pk.as_str(), &noted.was));
-                let readers = Readers::of(filing, (watched, work), (self.org, caller), self.now);
+                let readers = Readers::of(filing, (watched, work), (self.org, caller), self.time());
                 Some(readers.with_before(own))
             }
             _ => None,

@@ -119,7 +119,7 @@ fn answer(
     work.check_caller()?;
     let _in = span!("pull", defs = request.subs.len()).entered();
     // R4: the snapshot is opened after the operations, and after `now` is stored.
-    let TimedSnapshot { now, snapshot, site, head } = engine.tell_now(org)?;
+    let TimedSnapshot { now, time, snapshot, site, head } = engine.tell_now(org)?;
     let snapshot = Watched::of(snapshot.as_ref(), work);
     let results = engine.complete(&snapshot, (org, caller), request, operated)?;
     let asked = request.page.and_then(|bytes| usize::try_from(bytes).ok());
@@ -134,7 +134,7 @@ fn answer(
         sent: request.refs.then(Sent::default),
         reads: Access::of(engine)
             .is_decided_for_caller(org, caller)
-            .then(|| Reads::of(engine, &snapshot, (org, caller), now)),
+            .then(|| Reads::of(engine, &snapshot, (org, caller), time)),
         work,
         site,
         head,

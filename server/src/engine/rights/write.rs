@@ -27,7 +27,7 @@ impl Memberships for Members<'_, '_> {
         let class = self.writing.schema().class(rule.class.as_str())?;
         // A text that can be no key names no group.
         let Ok(pk) = class.pk_of(&[group, self.account]) else { return Ok(false) };
-        let now: Version = self.writing.now();
+        let now: Version = self.writing.time();
         let membership = self.writing.get(class.name().as_str(), pk.as_str())?;
         Ok(membership.is_some_and(|(_, map)| !is_over(&map, now) && rule.is_met_by(&map)))
     }

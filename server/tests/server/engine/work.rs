@@ -161,6 +161,10 @@ impl Clock for Asked {
     fn elapsed_ms(&self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst)
     }
+
+    fn pass(&self, _: u64) -> bool {
+        false
+    }
 }
 
 fn args_of(data: BTreeMap<String, Value>) -> Value {
@@ -225,4 +229,34 @@ fn long_lists_in_a_write_are_not_compared_one_by_one() {
     let pk = Pk::from_key(&["wide"]).unwrap();
     let wide = engine.write("o", |w| Ok(w.get("Note", pk.as_str())?.unwrap().1.len())).unwrap();
     assert_eq!(wide.value, 20_000 + 3, "with its key, its shelf and its release");
+}
+
+/// R4: operations alone do not carry an org's time away.
+#[test]
+fn r4_operations_push_the_versions_a_second_ahead_of_the_clock_at_most() {
+    let clock = ManualClock::at(NOON);
+    let engine = engine_on(&database(), Settings::default(), clock.clone());
+    let highest = || engine.provider().read().unwrap().head("o").unwrap().unwrap().highest;
+    let mut seq = 0;
+    let mut send_all = |n: u64| {
+        while seq < n {
+            let to = (seq + 500).min(n);
+            let put = |seq: u64| {
+                op(&format!("op{seq}"), seq, "doc.put", put_args(&(seq % 50).to_string(), &seq.to_string()))
+            };
+            let reply = send(&engine, (seq + 1..=to).map(put).collect());
+            assert!(reply.results.iter().all(|result| result.ok.is_some()));
+            seq += reply.results.len() as u64;
+        }
+    };
+    send_all(3_000);
+    let ahead = highest() - clock.now_ms();
+    assert!((900..=1_000).contains(&ahead), "{ahead} ms");
+    assert!(clock.now_ms() - NOON <= 2_100, "and the versions go on with the clock");
+    // A clock that is set back holds nobody up for longer than that.
+    let (before, elapsed) = (highest(), clock.elapsed_ms());
+    clock.set(NOON - 3_600_000);
+    send_all(4_000);
+    assert_eq!(highest(), before + 1_000);
+    assert!(clock.elapsed_ms() - elapsed <= 1_001);
 }
