@@ -33,6 +33,10 @@ impl Clock for Shifted {
     fn elapsed_ms(&self) -> u64 {
         self.clock.elapsed_ms()
     }
+
+    fn pass(&self, ms: u64) -> bool {
+        self.clock.pass(ms)
+    }
 }
 
 fn main() -> ExitCode {

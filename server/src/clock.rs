@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The two clocks that a server reads.
 pub trait Clock: Send + Sync + 'static {
@@ -11,6 +11,9 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Milliseconds since an arbitrary instant. Never goes back: durations are measured with it.
     fn elapsed_ms(&self) -> u64;
+
+    /// Waits for so many milliseconds. Returns whether they have passed: a clock of a simulation goes on by other means.
+    fn pass(&self, ms: u64) -> bool;
 }
 
 /// The machine's clock.
@@ -33,6 +36,11 @@ impl Clock for SystemClock {
 
     fn elapsed_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
+    }
+
+    fn pass(&self, ms: u64) -> bool {
+        std::thread::sleep(Duration::from_millis(ms));
+        true
     }
 }
 
@@ -68,5 +76,10 @@ impl Clock for ManualClock {
 
     fn elapsed_ms(&self) -> u64 {
         self.elapsed.load(Ordering::SeqCst)
+    }
+
+    fn pass(&self, ms: u64) -> bool {
+        self.advance(ms);
+        true
     }
 }

@@ -36,6 +36,8 @@ pub struct Settings {
     pub file_bytes_max: u64,
     /// Bytes of rows after which a reply stops.
     pub page_bytes: usize,
+    /// The work that one request may cause, in rows looked at: a tenth of a second, about. See `engine::pull::work`.
+    pub request_rows: u64,
     /// The steps in which the stored `now` of an org rises. Replies in between are answered without a write.
     pub tell_step_ms: u64,
     /// How long a reply waits for its turn to store its `now`. If it gets none, it gives an earlier `now`.
@@ -62,6 +64,7 @@ impl Default for Settings {
             upload_bytes_max: 4 << 30,
             file_bytes_max: 2 << 30,
             page_bytes: PAGE_BYTES,
+            request_rows: 1_000_000,
             // A reply may exceed it by twice as much, so no reply gives an earlier `now` for the steps.
             tell_step_ms: WRITE_MS_MAX / 2,
             tell_wait: Duration::from_millis(250),

@@ -31,4 +31,8 @@ impl Clock for SimClock {
     fn elapsed_ms(&self) -> u64 {
         self.now.load(Ordering::SeqCst)
     }
+
+    fn pass(&self, _: u64) -> bool {
+        false
+    }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
-    Action, Change, Changed, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link, Maintenance,
-    Operation, Place, Provider, Purged, RewriteResult, RewriteState, Seen, Server, Session, Site, Snapshot,
-    Spent, Transaction, Tree, Trimmed, Walked,
+    Action, Change, Changed, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link, Looked,
+    Maintenance, Operation, Place, Provider, Purged, RewriteResult, RewriteState, Seen, Server, Session,
+    Site, Snapshot, Spent, Transaction, Tree, Trimmed, Walked,
 };
 
 use crate::fiber::pause;
@@ -163,15 +163,22 @@ impl<T: Snapshot + ?Sized> Snapshot for Tapped<'_, T> {
         after: (Version, &str),
         gone_from: Version,
         visit: &mut dyn FnMut(Change) -> Result<bool>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         self.inner.changes(org, def, after, gone_from, visit)
     }
 
-    fn count(&self, org: &str, def: &Def, v: Version, gone_from: Version, minute: u64) -> Result<u64> {
+    fn count(
+        &self,
+        org: &str,
+        def: &Def,
+        v: Version,
+        gone_from: Version,
+        minute: u64,
+    ) -> Result<Looked<u64>> {
         self.inner.count(org, def, v, gone_from, minute)
     }
 
-    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Vec<String>> {
+    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Looked<Vec<String>>> {
         self.inner.members(org, def, v, minute)
     }
 

@@ -5,10 +5,16 @@ import { list } from "./form.mjs";
 
 const isPart = (part) => part && !part.fault;
 
+/** The subscriptions that get a part: of a def that is named several times, the first one. */
+function subsOf(request) {
+  const named = new Set();
+  return list(request.message?.subs).filter(([def]) => !named.has(def) && named.add(def));
+}
+
 /** The parts of a reply, each with its subscription: parts come in the order of `subs`. */
 function answered({ request, reply }) {
   const parts = list(reply.parts);
-  const subs = list(request.message?.subs);
+  const subs = subsOf(request);
   const refs = request.message?.refs === true;
   return parts.map((part, i) => ({ part, i, refs, sub: subs[i] ?? [], place: `parts[${i}]` })).filter(({ part }) => isPart(part));
 }
@@ -116,7 +122,7 @@ export const partWatches = [
     says: "one for each def, in the order of `subs`. A def for which the reply had no room has none; the session asks for it again",
     hint: "Answer the subscriptions from the first one on, and stop once the reply is full.",
     test: ({ request, reply }) => {
-      const subs = list(request.message?.subs);
+      const subs = subsOf(request);
       const parts = list(reply.parts);
       if (parts.length > subs.length) return [`${parts.length} parts for ${subs.length} subscriptions`];
       if (subs.length && !parts.length) return ["no part at all"];

@@ -487,11 +487,14 @@ export class Server {
     if (cls.isNumbered && tree === undefined) return undefined;
     return { cls, collection, hash, pk, tree, isItems };
   }
-  /** Neighbours of one tree are together. */
+  /** Neighbours of one tree are together. A def that is named again is left out: it would cost as much as another one. */
   groups(subs) {
     const groups = [];
+    const named = new Set();
     let last;
     for (const sub of subs) {
+      if (named.has(sub[0])) continue;
+      named.add(sub[0]);
       const tree = this.find(sub[0])?.tree;
       if (tree !== undefined && tree === last) groups.at(-1).push(sub);
       else groups.push([sub]);

@@ -424,9 +424,12 @@ class Server:
         return (name, pk) if pk and cls.is_tree else None
 
     def groups(self, subs):
-        """Neighbours of one tree are together."""
-        groups, last = [], None
+        """Neighbours of one tree are together. A def that is named again is left out: it would cost as much as another one."""
+        groups, named, last = [], set(), None
         for sub in subs:
+            if sub[0] in named:
+                continue
+            named.add(sub[0])
             tree = self.tree_of(DEF.fullmatch(sub[0]))
             if tree and tree == last:
                 groups[-1].append(sub)

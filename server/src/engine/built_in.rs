@@ -60,7 +60,9 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
             let (set, unset) = (map(args, "set").map_err(working)?, names(args, "unset").map_err(working)?);
             check_key_kept(&key, set, &unset).map_err(working)?;
             let patched = |mut document: Properties| {
-                document.retain(|name, _| !unset.contains(&name.as_str()));
+                for name in &unset {
+                    document.remove(*name);
+                }
                 document.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
                 document
             };
@@ -108,6 +110,7 @@ pub(super) fn batch(operations: &Operations, tx: &mut Tx<'_>, args: &Value) -> R
         return Err(working(Error::new(Code::TooLarge, detail)));
     }
     for (index, op) in ops.iter().enumerate() {
+        tx.writing.check_time().map_err(working)?;
         let ran = text(op, "name").and_then(|name| Ok((name, field(op, "args")?))).map_err(working);
         let ran = ran.and_then(|(name, args)| match name {
             "batch" => Err(bad("a batch in a batch")),

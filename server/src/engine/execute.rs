@@ -58,7 +58,7 @@ impl Engine {
         let mut writing = self
             .writing(asking.org, (&begun.head, begun.time), at_least, begun.tx.as_mut())?
             .of_operation(&op.id);
-        writing.files = Referenced::by(self, asking.caller);
+        writing.files = Referenced::by(self, asking.caller, asking.work);
         let (caller, rights, hooks) = (asking.caller, &self.rights, &self.hooks);
         let level = level_of(self, asking.org, caller);
         let mut run = Tx { writing, caller, rights, hooks, level };
@@ -75,6 +75,7 @@ impl Engine {
         let files = std::mem::take(&mut writing.files.missing);
         let ran = ran.map_err(|fault| Fault { files, ..fault });
         let (now, given, in_time) = (writing.now(), writing.given(), writing.check_time());
+        let is_ahead = now > writing.time();
         let trees = writing.numbers();
         let (changed, restricts) = (writing.has_changed(), writing.restricts);
         if let Some(v) = writing.regressed {
@@ -116,6 +117,9 @@ impl Engine {
         if changed && v.is_some() {
             // The next operation of the group is stamped above this one.
             begun.head.highest = begun.head.highest.max(now);
+            if is_ahead {
+                self.pace.take(asking.org, self.clock.as_ref());
+            }
             group.has_changed = true;
             group.restricts |= restricts;
         }

@@ -20,6 +20,9 @@ use crate::provider::{
 /// Documents and departures purged in one transaction: far below the time limit of a write.
 const PURGE_BATCH: usize = 500;
 
+/// The same once there are files: each document may have a thousand references, which end with it.
+const PURGE_BATCH_WITH_FILES: usize = 25;
+
 /// A tombstone stays in its collection for so many times `delta`. Until then a session may hold its document
 /// by a later link than the list of members is compared with.
 const TRIM_DELTAS: u64 = 60;
@@ -51,12 +54,12 @@ impl Engine {
     }
 
     fn purge_org(&self, org: &str) -> Result<u64> {
-        let mut n = 0;
+        let (mut n, batch) = (0, purge_batch(self)?);
         loop {
             let mut begun = self.hold(org, self.settings.write_wait)?;
             let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
             let horizon = begun.head.horizon.max(now.saturating_sub(self.settings.retention_ms()));
-            let purged = begun.tx.purge(now, horizon, PURGE_BATCH)?;
+            let purged = begun.tx.purge(now, horizon, batch)?;
             let gone = purged.count();
             n += gone;
             if gone > 0 {
@@ -70,11 +73,11 @@ impl Engine {
                 }
                 self.commit(begun)?;
             }
-            if gone < PURGE_BATCH as u64 {
+            if gone < batch as u64 {
                 break;
             }
         }
-        n += self.purge_trees(org)?;
+        n += self.purge_trees(org, batch)?;
         n += Filing::of(self).purge_files(org)?;
         self.purge_results(org)?;
         Ok(n)
@@ -97,7 +100,7 @@ impl Engine {
     }
 
     /// Removes the items that ended with their parents, and the oldest tombstones of trees that have many.
-    fn purge_trees(&self, org: &str) -> Result<u64> {
+    fn purge_trees(&self, org: &str, batch: usize) -> Result<u64> {
         let (mut n, mut last) = (0, (String::new(), String::new()));
         loop {
             let snapshot = self.provider.read()?;
@@ -109,7 +112,7 @@ impl Engine {
             let Some((class, pk, _)) = due.last() else { return Ok(n) };
             last = (class.clone(), pk.clone());
             for (class, pk, _) in &due {
-                while let Some(gone) = self.purge_tree(Place { org, class, pk })? {
+                while let Some(gone) = self.purge_tree(Place { org, class, pk }, batch)? {
                     n += gone;
                 }
             }
@@ -118,12 +121,12 @@ impl Engine {
 
     /// One transaction of that for one tree. Returns how many items and tombstones went; none if nothing is
     /// left to be done.
-    fn purge_tree(&self, at: Place) -> Result<Option<u64>> {
+    fn purge_tree(&self, at: Place, batch: usize) -> Result<Option<u64>> {
         let mut begun = self.hold(at.org, self.settings.write_wait)?;
         let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
         let horizon = begun.head.horizon.max(now.saturating_sub(self.settings.retention_ms()));
         let Some(before) = begun.tx.tree(at)? else { return Ok(None) };
-        let (mut tree, mut room, mut is_over) = (before.clone(), PURGE_BATCH, false);
+        let (mut tree, mut room, mut is_over) = (before.clone(), batch, false);
         let items = items_of(&self.schema, at.class, at.pk);
         // A number is no time. The floor alone tells a session of the items below it (R20).
         let is_sequence = tree.is_sequence();
@@ -147,7 +150,7 @@ impl Engine {
             }
         }
         // Sessions that know of an item from before learn of its end by the head's horizon, or by the floor.
-        let ended = PURGE_BATCH - room;
+        let ended = batch - room;
         if tree.tombstones > TOMBSTONES_MAX && !is_over {
             tree.tombstones = 0;
             for def in &items {
@@ -170,7 +173,7 @@ impl Engine {
             begun.head.horizon = horizon;
         }
         self.commit(begun)?;
-        Ok(Some((PURGE_BATCH - room) as u64))
+        Ok(Some((batch - room) as u64))
     }
 
     /// Removes the results of old operations (R11). Their ids, and the last number of each session, are kept
@@ -189,6 +192,11 @@ impl Engine {
             }
         }
     }
+}
+
+fn purge_batch(engine: &Engine) -> Result<usize> {
+    let has_files = engine.provider.read()?.files().has_files()?;
+    Ok(if has_files { PURGE_BATCH_WITH_FILES } else { PURGE_BATCH })
 }
 
 /// Counts back the documents whose lives had ended (R88).

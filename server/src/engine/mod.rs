@@ -3,7 +3,6 @@
 mod begin;
 mod built_in;
 mod checks;
-mod cursor;
 mod database;
 mod execute;
 mod files;
@@ -28,7 +27,7 @@ pub use open::{Engine, Opening, first_site, fresh_name};
 pub use operation::{Properties, Ran, Tx};
 pub use order::TRIES_MAX;
 pub(crate) use pull::connections;
-pub use pull::{Caller, Follower, Pushed, head};
+pub use pull::{Caller, Follower, Pushed, answer_while, head};
 pub use rights::restrictions::{Restriction, Restrictions, Schedule, check_enters};
 pub use rights::{ACCOUNT_IDS, ACCOUNTS, ROLES, put_account, read_kept, site_secret, write_kept};
 pub use rights::{

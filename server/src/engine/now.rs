@@ -9,6 +9,9 @@
 //!   before the reply's snapshot opens.
 //! - A write is stamped at or above `told`, and above `highest`.
 //!
+//! Operations alone push `highest` a second ahead of the clock at most ([`super::order`]). Ends of rights are judged by the
+//! clock itself, and lives by `now`, as sessions judge them.
+//!
 //! The writes of an org run one after another, and storing `told` is one of them. So a write that the
 //! snapshot lacks began when both numbers were already stored. It is stamped at or above both of them, that
 //! is at least `now` - `WRITE_MS_MAX`. DELTA is at least that (`Settings::check`).
@@ -32,6 +35,8 @@ use crate::settings::WRITE_MS_MAX;
 /// A reply's `now`, and the snapshot that it is for.
 pub(super) struct TimedSnapshot<'p> {
     pub(super) now: Version,
+    /// The time by the clock, which `now` may be ahead of. Ends of rights are judged by it.
+    pub(super) time: Version,
     pub(super) snapshot: Box<dyn Snapshot + 'p>,
     pub(super) site: Site,
     pub(super) head: Head,
@@ -42,7 +47,7 @@ impl Engine {
     pub(super) fn tell_now(&self, org: &str) -> Result<TimedSnapshot<'_>> {
         // A head appears once, and the database becomes another one rarely.
         for _ in 0..=RENEWALS_MAX {
-            let (now, has_head) = self.now_of(org)?;
+            let (now, time, has_head) = self.now_of(org)?;
             let seen = self.reached.of(org);
             let snapshot = self.provider.read()?;
             let (site, head, server) = (snapshot.site()?, snapshot.head(org)?, snapshot.server()?);
@@ -57,14 +62,14 @@ impl Engine {
                 self.reached.saw(org, &head);
             }
             if has_head || is_first {
-                return Ok(TimedSnapshot { now, snapshot, site, head });
+                return Ok(TimedSnapshot { now, time, snapshot, site, head });
             }
         }
         Err(restless())
     }
 
-    /// A `now`, and whether the org has a head.
-    fn now_of(&self, org: &str) -> Result<(Version, bool)> {
+    /// A `now`, the time by the clock, and whether the org has a head.
+    fn now_of(&self, org: &str) -> Result<(Version, Version, bool)> {
         let snapshot = self.provider.read()?;
         let head = snapshot.head(org)?;
         let mut stored = match &head {
@@ -74,7 +79,8 @@ impl Engine {
         let server = snapshot.server()?;
         drop(snapshot);
         // With a clock that is wrong, time stands still.
-        let wanted = self.time_by(server.as_ref()).unwrap_or(stored).max(stored);
+        let time = self.time_by(server.as_ref()).unwrap_or(stored);
+        let wanted = time.max(stored);
         // Replies in between give their `now` without a write.
         if wanted > stored + self.settings.tell_step_ms {
             let written = match &head {
@@ -90,7 +96,7 @@ impl Engine {
                 Err(error) => tracing::warn!(%error, "`now` cannot be written down: an earlier one is told"),
             }
         }
-        Ok((checked(wanted.min(stored + WRITE_MS_MAX))?, head.is_some()))
+        Ok((checked(wanted.min(stored + WRITE_MS_MAX))?, time, head.is_some()))
     }
 
     fn write_told(&self, org: &str, wanted: Version) -> Result<Version> {
@@ -113,10 +119,15 @@ impl Engine {
         Ok(site.told)
     }
 
-    /// The version of a write that begins now: each write of an org has its own.
-    pub(super) fn stamp(&self, (head, time): (&Head, Option<Version>), at_least: Version) -> Result<Version> {
+    /// The version of a write that begins now: each write of an org has its own. Also the time by the clock, which the
+    /// version may be ahead of.
+    pub(super) fn stamp(
+        &self,
+        (head, time): (&Head, Option<Version>),
+        at_least: Version,
+    ) -> Result<(Version, Version)> {
         let time = time.unwrap_or_else(|| self.clock.now_ms());
-        checked(time.max(head.told).max(head.highest + 1).max(at_least))
+        Ok((checked(time.max(head.told).max(head.highest + 1).max(at_least))?, time))
     }
 }
 

@@ -13,7 +13,7 @@ use escale::{Code, Error, Result};
 use super::files::{differ as files_differ, refile, with_files};
 use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
-use super::order::Tries;
+use super::order::{Pace, Tries};
 use super::reached::ReachedHeads;
 use super::rights::restrictions::KnownSchedules;
 use super::rights::{COUNTERS, Counted, Counter, Hooks, differ, put_counter, stored_counter};
@@ -72,6 +72,7 @@ pub struct Engine {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) operations: Operations,
     pub(super) tries: Tries,
+    pub(super) pace: Pace,
     /// The schedules that were read last (R89).
     pub(super) known_schedules: KnownSchedules,
     /// How far the heads had come that were read last.
@@ -122,6 +123,7 @@ impl Engine {
             clock,
             operations: Operations::default(),
             tries: Tries::default(),
+            pace: Pace::default(),
             known_schedules: KnownSchedules::default(),
             reached: ReachedHeads::default(),
             figures: Figures::new(),
@@ -398,13 +400,16 @@ fn rebuild(tx: &mut dyn Maintenance, opening: &Opening, older: &Schema) -> Resul
 /// Makes the references of the documents whose classes declare other files now.
 fn refer_again(tx: &mut dyn Maintenance, opening: &Opening, older: &Schema) -> Result<()> {
     let now = opening.clock.now_ms();
+    let decides = !Rights::of(&opening.schema)?.are_empty();
     each_document(tx, |tx, found| {
         let class = opening.schema.class(&found.class).ok().filter(|class| files_differ(older, class));
         let Some(class) = class.filter(|_| !found.document.deleted) else { return Ok(()) };
         let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
         let bytes = opening.seal.open(at, found.document.v, &found.document.data)?;
         let map = escale::codec::Data::from_bytes(&bytes)?.to_map()?;
-        refile(tx, class, at, &map, (&opening.settings, now))
+        // A class that was in no schema for a while is taken as it is: nothing was written in it.
+        let asked = decides.then(|| older.class(&found.class).unwrap_or(class));
+        refile(tx, (class, asked), at, &map, (&opening.settings, now))
     })
 }
 

@@ -17,6 +17,7 @@ use super::begin::RESTARTS_MAX;
 use super::execute::{Done, is_of_another_name, weight};
 use super::operation::{WORKING, fault_of};
 use super::order::{Before, before, past_operation, put_seq};
+use super::pull::Work;
 use super::{Caller, Engine};
 use crate::provider::Snapshot;
 use crate::spans::{letter_of, span};
@@ -50,6 +51,8 @@ pub(super) struct Asking<'a> {
     pub(super) session: &'a str,
     /// The epoch that the operations are for; `None` if the request names none.
     pub(super) epoch: Option<&'a Epoch>,
+    /// The work that the request may still cause.
+    pub(super) work: &'a Work<'a>,
 }
 
 /// The outcome of the operations of a request.
@@ -77,16 +80,23 @@ pub(super) struct Group<'p> {
 
 impl Engine {
     /// Executes the operations of a request in order, up to the first that is not executed.
-    pub(super) fn operate(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<Operated> {
+    pub(super) fn operate(
+        &self,
+        org: &str,
+        caller: &Caller,
+        request: &SyncRequest,
+        work: &Work,
+    ) -> Result<Operated> {
         let SyncRequest { session, epoch, ops, .. } = request;
         check(ops)?;
-        let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
+        let asking = Asking { org, caller, session, epoch: epoch.as_ref(), work };
         let started = self.clock.elapsed_ms();
         // Leaves room for the largest possible last result, so that the total stays within the bound.
         let room_max = RESULTS_BYTES_MAX - DOCUMENT_BYTES_MAX - RESULTS_BARE_BYTES;
         let room = self.settings.page_bytes.min(room_max);
         let mut operated = Operated { results: Vec::new(), fault: None, room };
         while operated.fault.is_none() && operated.results.len() < ops.len() {
+            work.check_caller()?;
             let is_late = self.clock.elapsed_ms().saturating_sub(started) > OPERATE_MS_MAX;
             if !operated.results.is_empty() && (is_late || operated.room == 0) {
                 break;
@@ -101,7 +111,9 @@ impl Engine {
     fn operate_group(&self, asking: Asking, ops: &[Op], operated: Operated) -> Operated {
         let Operated { mut results, room, .. } = operated;
         let first = results.len();
-        let begun = match self.begin(asking.org, self.settings.write_wait) {
+        let (clock, wait) = (self.clock.as_ref(), self.settings.write_wait);
+        let in_turn = self.pace.keep(asking.org, clock, wait);
+        let begun = match in_turn.and_then(|()| self.begin(asking.org, wait)) {
             Ok(begun) => begun,
             Err(error) => return Operated { results, fault: Some(fault_of(&error, WAITING)), room },
         };
@@ -118,7 +130,8 @@ impl Engine {
         let mut settled = (first, room);
         for op in ops.iter().take(GROUP_OPS_MAX) {
             let is_late = self.clock.elapsed_ms().saturating_sub(started) >= GROUP_MS_MAX;
-            if results.len() > first && (is_late || left == 0) {
+            let is_ahead = self.pace.is_ahead(asking.org, clock);
+            if results.len() > first && (is_late || left == 0 || is_ahead) {
                 break;
             }
             let span = span!("operation", end = tracing::field::Empty);
@@ -232,7 +245,7 @@ impl Engine {
             return Ok(results);
         }
         let SyncRequest { session, epoch, ops, .. } = request;
-        let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
+        let asking = Asking { org, caller, session, epoch: epoch.as_ref(), work: &Work::of(0) };
         let first = results.len();
         let mut fault_at = None;
         for (index, op) in ops.iter().enumerate().skip(first) {

@@ -38,6 +38,35 @@ pub(super) fn of(class: &Class, data: &BTreeMap<String, Value>) -> Result<(Colum
     Ok((columns, Shown { links, entries }))
 }
 
+/// The columns of a document, to be searched. The caller chooses how long its lists are.
+pub(super) struct Listed<'s> {
+    shown: &'s Shown,
+    /// Collections, with the hashes under which it is a member.
+    pub(super) links: BTreeSet<(&'s SmolStr, &'s SmolStr)>,
+    /// Indexes of lists, with their texts.
+    texts: BTreeSet<(&'s SmolStr, &'s str)>,
+}
+
+impl<'s> Listed<'s> {
+    /// Those columns.
+    pub(super) fn of(shown: &'s Shown) -> Self {
+        let links = shown.links.iter().flat_map(|(name, hashes)| hashes.iter().map(move |hash| (name, hash)));
+        let texts = shown.entries.iter().filter_map(|entry| match &entry.value {
+            EntryValue::Text(text) => Some((&entry.index, text.as_str())),
+            EntryValue::Int(_) | EntryValue::Float(_) => None,
+        });
+        Listed { shown, links: links.collect(), texts: texts.collect() }
+    }
+
+    /// Whether they have that value of an index.
+    pub(super) fn has(&self, entry: &Entry) -> bool {
+        match &entry.value {
+            EntryValue::Text(text) => self.texts.contains(&(&entry.index, text.as_str())),
+            EntryValue::Int(_) | EntryValue::Float(_) => self.shown.entries.contains(entry),
+        }
+    }
+}
+
 /// The scope of an index: the org, or empty if the index covers all orgs.
 pub(super) fn scope<'a>(class: &Class, index: &str, org: &'a str) -> &'a str {
     match class.index(index) {

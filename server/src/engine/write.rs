@@ -12,6 +12,7 @@ use smol_str::SmolStr;
 use super::checks::{check_immutable, check_key_kept, check_map, key_of, unreadable};
 use super::files::Referenced;
 use super::rights::{Counted, Counters};
+use super::shown::Listed;
 use super::trees::{Held, numbered_tree, parent_of};
 use super::{Engine, shown};
 use crate::clock::Clock;
@@ -38,10 +39,11 @@ impl Engine {
         at_least: Version,
         tx: &'t mut dyn Transaction,
     ) -> Result<Writing<'t>> {
-        let now = self.stamp(head, at_least)?;
+        let (now, time) = self.stamp(head, at_least)?;
         Ok(Writing {
             org,
             now,
+            time,
             schema: &self.schema,
             rights: &self.rights,
             settings: &self.settings,
@@ -119,6 +121,8 @@ pub struct Writing<'t> {
     pub(super) org: &'t str,
     /// Its time, and the version of all that it writes outside of trees of the clock `sequence`.
     pub(super) now: Version,
+    /// The time by the clock.
+    time: Version,
     pub(super) schema: &'t Schema,
     pub(super) rights: &'t Rights,
     pub(super) settings: &'t Settings,
@@ -198,6 +202,11 @@ impl<'t> Writing<'t> {
     /// The version of the documents that this write writes. Those of the clock `sequence` have the number of their tree.
     pub fn now(&self) -> Version {
         self.now
+    }
+
+    /// The time by the clock, which its versions may be ahead of. Ends of rights are judged by it.
+    pub(super) fn time(&self) -> Version {
+        self.time
     }
 
     /// The living document of that class and pk, with its version.
@@ -351,6 +360,7 @@ impl<'t> Writing<'t> {
             if !index.is_unique() {
                 continue;
             }
+            self.check_time()?;
             let scope = shown::scope(class, &entry.index, at.org);
             let held = self.tx.is_held(at, scope, entry);
             if self.unless_blocked(held)? {
@@ -375,7 +385,7 @@ impl<'t> Writing<'t> {
     fn store(&mut self, class: &Class, at: Place, before: Option<&Document>, after: After) -> Result<()> {
         let nothing = Shown::default();
         let old = before.map_or(&nothing, |document| &document.shown);
-        self.lay_down(class, at, old, &after)?;
+        self.lay_down(class, at, before, &after)?;
         let (v, state, new) = match after {
             After::Living(document, _) => (document.v, Some(document.data), document.shown),
             After::Tombstone(document) => (document.v, None, document.shown),
@@ -387,40 +397,44 @@ impl<'t> Writing<'t> {
 
     /// Leaves a place in that state, with its memberships, the values of its indexes and its references to files. Every
     /// write of a document ends here, so that none forgets one of these.
-    pub(super) fn lay_down(&mut self, class: &Class, at: Place, old: &Shown, after: &After) -> Result<()> {
-        self.note_files(class, at, after.map())?;
+    pub(super) fn lay_down(
+        &mut self,
+        class: &Class,
+        at: Place,
+        before: Option<&Document>,
+        after: &After,
+    ) -> Result<()> {
+        self.note_files(class, at, before, after.map())?;
         let nothing = Shown::default();
+        let old = before.map_or(&nothing, |document| &document.shown);
         let document = after.document();
         let new = document.map_or(&nothing, |document| &document.shown);
-        for (collection, hashes) in &old.links {
-            for hash in hashes {
-                if new.links.get(collection).is_some_and(|kept| kept.contains(hash)) {
-                    continue;
+        let (was, is) = (Listed::of(old), Listed::of(new));
+        for (collection, hash) in was.links.difference(&is.links) {
+            self.check_time()?;
+            // Needed even if the key cannot change: after a tombstone, a document with another key may follow.
+            match document {
+                Some(Document { v, .. }) if class.is_sync() => {
+                    let state = ChangeState::Left;
+                    self.tx.put_link(at, &Link { collection, hash, v: *v, state, max_life: None })?;
                 }
-                // Needed even if the key cannot change: after a tombstone, a document with another key may
-                // follow.
-                match document {
-                    Some(Document { v, .. }) if class.is_sync() => {
-                        let state = ChangeState::Left;
-                        self.tx.put_link(at, &Link { collection, hash, v: *v, state, max_life: None })?;
-                    }
-                    _ => self.tx.remove_link(at, collection, hash)?,
-                }
+                _ => self.tx.remove_link(at, collection, hash)?,
             }
         }
-        for entry in old.entries.iter().filter(|entry| !new.entries.contains(entry)) {
+        for entry in old.entries.iter().filter(|entry| !is.has(entry)) {
+            self.check_time()?;
             let removed = self.tx.remove_entry(at, shown::scope(class, &entry.index, at.org), entry);
             self.unless_blocked(removed)?;
         }
         let Some(document) = document else { return self.tx.remove_document(at) };
         let (v, max_life) = (document.v, document.max_life);
         let state = if document.deleted { ChangeState::Deleted } else { ChangeState::Alive };
-        for (collection, hashes) in &new.links {
-            for hash in hashes {
-                self.tx.put_link(at, &Link { collection, hash, v, state, max_life })?;
-            }
+        for (collection, hash) in &is.links {
+            self.check_time()?;
+            self.tx.put_link(at, &Link { collection, hash, v, state, max_life })?;
         }
-        for entry in new.entries.iter().filter(|entry| !old.entries.contains(entry)) {
+        for entry in new.entries.iter().filter(|entry| !was.has(entry)) {
+            self.check_time()?;
             let put = self.tx.put_entry(at, shown::scope(class, &entry.index, at.org), entry);
             self.unless_blocked(put)?;
         }
@@ -446,11 +460,10 @@ impl<'t> Writing<'t> {
             return Ok(());
         }
         self.note_in_tree(class, (at, v), new)?;
+        let (was, is) = (Listed::of(old), Listed::of(new));
         let mut links = old.links.clone();
-        for (collection, hashes) in &new.links {
-            let listed = links.entry(collection.clone()).or_default();
-            let fresh: Vec<SmolStr> = hashes.iter().filter(|hash| !listed.contains(hash)).cloned().collect();
-            listed.extend(fresh);
+        for (collection, hash) in is.links.difference(&was.links) {
+            links.entry((*collection).clone()).or_default().push((*hash).clone());
         }
         self.tx.append_feed(&FeedRow {
             org: at.org.into(),

@@ -1,6 +1,7 @@
 //! `POST {base}/{org}/sync`: reads a request, and answers it on a suitable thread.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
@@ -17,6 +18,7 @@ use super::rate_limit::{Full, Gate, Slot};
 use super::reply::{Refusal, format_of, message};
 use super::request_cost::{HEAVY_BYTES_MAX, LIGHT_BYTES_MAX, weight};
 use super::state::{Peer, Server};
+use crate::engine::answer_while;
 
 /// Bytes of a body that is small enough to be weighed on this thread.
 const IN_PASSING: usize = 16 << 10;
@@ -46,13 +48,15 @@ async fn answer(
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
     let bytes = body(request, REQUEST_BYTES_MAX, server.body_max).await?;
     let weight = weigh(format, &bytes).await?;
+    let waits = Waits::default();
     let run = {
         let (server, org, span) = (Arc::clone(&server), org.to_owned(), Span::current());
+        let has_gone = Arc::clone(&waits.has_gone);
         move || {
             let _in = span.enter();
             let request: SyncRequest = decode(format, &bytes, REQUEST_BYTES_MAX)?;
             request.check()?;
-            let reply = server.engine.sync(&org, &guest.caller, &request)?;
+            let reply = answer_while(&server.engine, (&org, &guest.caller), &request, &has_gone)?;
             server.metrics.ended(&reply.results);
             // The place is kept during the work: a caller that hangs up must not make room for more work than
             // the gate allows. It is kept while the reply is read, too: slow readers must not hold more
@@ -70,6 +74,19 @@ async fn answer(
         tokio::task::spawn_blocking(run).await.map_err(panicked)
     };
     Ok(reply??)
+}
+
+/// A caller that waits for its answer. It is dropped with the request, also if the connection closes. The work is on
+/// another thread, which learns of it here.
+#[derive(Default)]
+struct Waits {
+    has_gone: Arc<AtomicBool>,
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.has_gone.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Admits a caller, and takes a place for it. The caller is checked before anything else is read.

@@ -100,11 +100,11 @@ fn members_are_counted_from_a_version<P: Provider>(open: &dyn Fn() -> P) {
     for (text, from, expected) in
         [("C", 4, vec!["b", "c"]), ("C", 6, vec![]), ("C@b", 4, vec!["b"]), ("C@b", 5, vec![])]
     {
-        let mut members = snapshot.members("o", &def(text), from, 0).expect("members");
+        let mut members = snapshot.members("o", &def(text), from, 0).expect("members").found;
         members.sort();
         assert_eq!(members, expected, "{text} from {from}");
     }
-    let mut members = snapshot.members("o", &in_collection(), 4, 0).expect("members");
+    let mut members = snapshot.members("o", &in_collection(), 4, 0).expect("members").found;
     members.sort();
     assert_eq!(members, ["b", "c"]);
 }

@@ -34,8 +34,8 @@ pub use memory::{MemoryCopy, MemoryDatabase, MemoryProvider};
 #[cfg(feature = "postgres")]
 pub use postgres::{Address, PostgresProvider};
 pub use record::{
-    Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Purged,
-    Server, ServerId, Session, Shown, Site,
+    Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Link, Looked, Operation, Place,
+    Purged, Server, ServerId, Session, Shown, Site,
 };
 pub use spent::Spent;
 pub use sqlite::{SqliteProvider, copy_database, inspect, is_in_use};
@@ -93,7 +93,8 @@ pub trait Snapshot {
     fn document(&self, at: Place) -> Result<Option<Document>>;
 
     /// Visits the changes of a def after `(v, pk)`, excluding that position, ascending by (v, pk), until
-    /// `visit` returns `false`. Tombstones and departures below `gone_from` are left out.
+    /// `visit` returns `false`. Tombstones and departures below `gone_from` are left out. Returns how many rows it has looked
+    /// at, those left out included.
     fn changes(
         &self,
         org: &str,
@@ -101,14 +102,15 @@ pub trait Snapshot {
         after: (Version, &str),
         gone_from: Version,
         visit: &mut dyn FnMut(Change) -> Result<bool>,
-    ) -> Result<()>;
+    ) -> Result<u64>;
 
     /// The number of documents and tombstones that [`Snapshot::changes`] would visit from `v` on, without
     /// departures.
-    fn count(&self, org: &str, def: &Def, v: Version, gone_from: Version, minute: u64) -> Result<u64>;
+    fn count(&self, org: &str, def: &Def, v: Version, gone_from: Version, minute: u64)
+    -> Result<Looked<u64>>;
 
     /// The pks of the living members of a def from `v` on at that minute, in any order.
-    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Vec<String>>;
+    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Looked<Vec<String>>>;
 
     /// The tree of the document at that place; none if nothing is stored of it.
     fn tree(&self, at: Place) -> Result<Option<Tree>>;

@@ -49,6 +49,15 @@ pub struct Document {
     pub data: Vec<u8>,
 }
 
+/// The result of a query, and how many rows it had to look at for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looked<T> {
+    /// The result.
+    pub found: T,
+    /// Rows, those left out included: tombstones, for example.
+    pub rows: u64,
+}
+
 /// The columns of a document: the defs that hold it and the values of its indexes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shown {

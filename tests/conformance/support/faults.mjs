@@ -50,6 +50,9 @@ export const FAULTS = {
     const { answer } = server;
     server.answer = (org, [def, v, ...cursor], ...rest) => answer.call(server, org, [def, cursor.length || v === 0 ? v : v + 1, ...cursor], ...rest);
   }],
+  "a def that is named again is answered again": ["pull.same-def-twice", (server) => {
+    server.groups = (subs) => subs.map((sub) => [sub]);
+  }],
   "departures are not told": ["pull.departure", parts((part) => (part.left = []))],
   "a tombstone only in the class": ["pull.deletion-everywhere", parts((part) => {
     if (part.def.includes("/")) part.rows = part.rows.filter(({ deleted }) => !deleted);

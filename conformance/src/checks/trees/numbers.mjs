@@ -160,7 +160,7 @@ export const numbers = [
     parts,
   }, async (kit) => {
     const session = kit.session();
-    const { reply } = await session.sync({ subs: [[account("a"), 0], [entries("a"), 0], [entries("a"), 5]] });
+    const { reply } = await session.sync({ subs: [[account("a"), 0], [entries("a"), 0], [owner("a"), 5]] });
     kit.equal(reply.parts.map(({ n }) => n), [0, 0, 0], "n of a tree in which nothing was written");
     await takes(kit, session, "a", putAccount("a"), putEntry("a", "1"));
     await takes(kit, session, "a", putEntry("a", "1", { n: 1 }));

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use escale::codec::Data;
 use escale::limits::{CHUNK_BYTES, FILES_MAX};
 use escale::model::Value;
 use escale::model::schema::{Class, FileRef, Schema};
@@ -10,26 +11,49 @@ use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
 use super::Filing;
+use super::read::Readers;
+use crate::engine::pull::{Watched, Work};
 use crate::engine::write::{Actor, Writing};
 use crate::engine::{Caller, Engine};
-use crate::provider::{Edit, File, Place};
+use crate::provider::{Document, Edit, File, Place};
 use crate::settings::Settings;
+
+/// A file as a document references it: the hash and the size. The same bytes can be a file and the list of a larger one.
+pub(super) type Named = (String, u64);
 
 /// The references of the documents that a write has written.
 #[derive(Default)]
 pub(in crate::engine) struct Referenced<'t> {
-    documents: BTreeMap<Actor, Vec<(String, u64)>>,
+    documents: BTreeMap<Actor, Noted>,
     /// The caller, if an operation writes and rights decide which objects it may name.
-    caller: Option<(Filing<'t>, &'t Caller)>,
+    caller: Option<(Filing<'t>, &'t Caller, &'t Work<'t>)>,
     /// The objects for which the write is refused, or the first of them.
     pub(in crate::engine) missing: Vec<String>,
 }
 
+/// The files of a document.
+struct Noted {
+    /// As it was before the write, if rights decide.
+    was: BTreeSet<Named>,
+    now: BTreeSet<Named>,
+}
+
+/// The changes of references that a write makes.
+#[derive(Default)]
+struct Found {
+    /// The documents, with the objects that they do not reference yet.
+    fresh: Vec<(Actor, String, File)>,
+    /// The references that end.
+    ended: Vec<(Actor, String)>,
+    missing: BTreeSet<String>,
+    has_wrong_size: bool,
+}
+
 impl<'t> Referenced<'t> {
     /// Of a write of that caller.
-    pub(in crate::engine) fn by(engine: &'t Engine, caller: &'t Caller) -> Self {
+    pub(in crate::engine) fn by(engine: &'t Engine, caller: &'t Caller, work: &'t Work<'t>) -> Self {
         let filing = Filing::of(engine);
-        let caller = filing.decides_reads().then_some((filing, caller));
+        let caller = filing.decides_reads().then_some((filing, caller, work));
         Referenced { caller, ..Referenced::default() }
     }
 }
@@ -40,47 +64,36 @@ impl Writing<'_> {
         &mut self,
         class: &Class,
         at: Place,
+        before: Option<&Document>,
         data: Option<&BTreeMap<String, Value>>,
     ) -> Result<()> {
-        if class.has_files() {
-            let files = data.map(|data| class.files(data)).transpose()?.unwrap_or_default();
-            let files = files.into_iter().map(|file| (file.sha.to_owned(), file.size)).collect();
-            self.files.documents.insert((SmolStr::new(at.class), SmolStr::new(at.pk)), files);
+        if !class.has_files() {
+            return Ok(());
         }
+        let now = data.map(|data| class.files(data)).transpose()?.unwrap_or_default();
+        let now = now.into_iter().map(named).collect();
+        let actor = (SmolStr::new(at.class), SmolStr::new(at.pk));
+        if let Some(noted) = self.files.documents.get_mut(&actor) {
+            noted.now = now;
+            return Ok(());
+        }
+        let mut was = BTreeSet::new();
+        if let Some(before) = before.filter(|before| !before.deleted && self.files.caller.is_some()) {
+            let map = Data::from_bytes(&self.seal.open(at, before.v, &before.data)?)?.to_map()?;
+            was = class.files(&map).unwrap_or_default().into_iter().map(named).collect();
+        }
+        self.files.documents.insert(actor, Noted { was, now });
         Ok(())
     }
 
     /// Makes and ends references. Errors: `file_missing` if the write would leave a document with a reference to an object
-    /// that is not there; `bad_value` for another size.
+    /// that is not there; `bad_value` for another size; `contention` if it takes too long.
     pub(in crate::engine) fn finish_files(&mut self) -> Result<()> {
         let documents = std::mem::take(&mut self.files.documents);
         if documents.is_empty() {
             return Ok(());
         }
-        let names: BTreeSet<&str> = documents.values().flatten().map(|(sha, _)| sha.as_str()).collect();
-        let found = self.tx.files().those(self.org, &names.into_iter().collect::<Vec<_>>())?;
-        let (mut fresh, mut ended, mut missing) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let mut has_wrong_size = false;
-        for ((class, pk), files) in &documents {
-            let at = Place { org: self.org, class, pk };
-            let before = self.tx.files().references(at)?;
-            for sha in before.iter().filter(|sha| !files.iter().any(|(own, _)| own == *sha)) {
-                self.tx.edit_files().unrefer(at, sha)?;
-                ended.insert(sha.clone());
-            }
-            for (sha, size) in files {
-                let is_new = !before.contains(sha);
-                let file = found.get(sha).filter(|file| is_there(file, *size));
-                match file {
-                    Some(_) if is_new && !self.may_name(sha, *size)? => drop(missing.insert(sha.clone())),
-                    None => drop(missing.insert(sha.clone())),
-                    Some(file) => {
-                        has_wrong_size |= !is_of_size(file, *size);
-                        fresh.extend(is_new.then_some((at, sha, file)));
-                    }
-                }
-            }
-        }
+        let Found { fresh, ended, missing, has_wrong_size } = self.find_files(&documents)?;
         if !missing.is_empty() {
             let what = format!("{} of the referenced files are not on the server", missing.len());
             self.files.missing = missing.into_iter().take(FILES_MAX).collect();
@@ -89,25 +102,73 @@ impl Writing<'_> {
         if has_wrong_size {
             return Err(Error::new(Code::BadValue, "a reference has another size than its file"));
         }
-        for (at, sha, file) in fresh {
+        for ((class, pk), sha) in &ended {
+            self.check_time()?;
+            self.tx.edit_files().unrefer(Place { org: self.org, class, pk }, sha)?;
+        }
+        for ((class, pk), sha, file) in fresh {
+            self.check_time()?;
             let tx = self.tx.edit_files();
-            tx.refer(at, sha)?;
+            tx.refer(Place { org: self.org, class: &class, pk: &pk }, &sha)?;
             if file.until.is_some() {
-                tx.put_file(at.org, sha, &File { until: None, ..file.clone() })?;
+                tx.put_file(self.org, &sha, &File { until: None, ..file })?;
             }
         }
-        end_references(self.tx, self.org, ended, self.now + self.settings.file_ms())
+        for sha in ended.into_iter().map(|(_, sha)| sha).collect::<BTreeSet<String>>() {
+            self.check_time()?;
+            end_reference(self.tx, self.org, &sha, self.now + self.settings.file_ms())?;
+        }
+        Ok(())
     }
 
-    /// Whether the caller may reference an object. To know its hash is no right.
-    fn may_name(&self, sha: &str, size: u64) -> Result<bool> {
-        match &self.files.caller {
-            None => Ok(true),
-            Some((filing, caller)) => {
-                filing.may_name_file(self.tx, (self.org, caller), (sha, size), self.now)
+    fn find_files(&self, documents: &BTreeMap<Actor, Noted>) -> Result<Found> {
+        let names: BTreeSet<&str> =
+            documents.values().flat_map(|noted| &noted.now).map(|(sha, _)| sha.as_str()).collect();
+        let objects = self.tx.files().those(self.org, &names.into_iter().collect::<Vec<_>>())?;
+        let watched = self.files.caller.as_ref().map(|(.., work)| Watched::of(self.tx, work));
+        let mut readers = match (&self.files.caller, &watched) {
+            (Some((filing, caller, work)), Some(watched)) => {
+                let own =
+                    documents.iter().map(|((class, pk), noted)| (class.as_str(), pk.as_str(), &noted.was));
+                let readers = Readers::of(filing, (watched, work), (self.org, caller), self.time());
+                Some(readers.with_before(own))
+            }
+            _ => None,
+        };
+        let mut found = Found::default();
+        for (actor, Noted { was, now }) in documents {
+            let at = Place { org: self.org, class: &actor.0, pk: &actor.1 };
+            let before: BTreeSet<String> = self.tx.files().references(at)?.into_iter().collect();
+            let kept: BTreeSet<&str> = now.iter().map(|(sha, _)| sha.as_str()).collect();
+            let ended = before.iter().filter(|sha| !kept.contains(sha.as_str()));
+            found.ended.extend(ended.map(|sha| (actor.clone(), sha.clone())));
+            for file in now {
+                self.check_time()?;
+                let (sha, size) = file;
+                let Some(object) = objects.get(sha).filter(|object| is_there(object, *size)) else {
+                    found.missing.insert(sha.clone());
+                    continue;
+                };
+                // To know its hash is no right. With another size, the same hash is another file.
+                let is_known = before.contains(sha) && was.contains(file);
+                if let Some(readers) = readers.as_mut().filter(|_| !is_known)
+                    && !readers.may_name(sha, *size)?
+                {
+                    found.missing.insert(sha.clone());
+                    continue;
+                }
+                found.has_wrong_size |= !is_of_size(object, *size);
+                if !before.contains(sha) {
+                    found.fresh.push((actor.clone(), sha.clone(), object.clone()));
+                }
             }
         }
+        Ok(found)
     }
+}
+
+pub(super) fn named(file: FileRef) -> Named {
+    (file.sha.to_owned(), file.size)
 }
 
 /// Whether the object can be the file of that size: a list that was uploaded as plain bytes cannot yet.
@@ -119,19 +180,12 @@ fn is_of_size(file: &File, size: u64) -> bool {
     if size <= CHUNK_BYTES as u64 { file.size == size } else { file.list == Some(size) }
 }
 
-/// Gives a deadline to those objects that nothing references any more.
-fn end_references(
-    tx: &mut (impl Edit + ?Sized),
-    org: &str,
-    ended: impl IntoIterator<Item = String>,
-    until: u64,
-) -> Result<()> {
-    for sha in ended {
-        let files = tx.files();
-        let is_over = files.referring(org, &sha, 1)?.is_empty() && files.lists_of(org, &sha, 1)?.is_empty();
-        if let Some(file) = files.file(org, &sha)?.filter(|_| is_over) {
-            tx.edit_files().put_file(org, &sha, &File { until: Some(until), ..file })?;
-        }
+/// Gives a deadline to an object, if nothing references it any more.
+fn end_reference(tx: &mut (impl Edit + ?Sized), org: &str, sha: &str, until: u64) -> Result<()> {
+    let files = tx.files();
+    let is_over = files.referring(org, sha, 1)?.is_empty() && files.lists_of(org, sha, 1)?.is_empty();
+    if let Some(file) = files.file(org, sha)?.filter(|_| is_over) {
+        tx.edit_files().put_file(org, sha, &File { until: Some(until), ..file })?;
     }
     Ok(())
 }
@@ -154,7 +208,7 @@ pub(in crate::engine) fn release<'p>(
             ended.insert(sha);
         }
     }
-    end_references(tx, org, ended, now + settings.file_ms())
+    ended.iter().try_for_each(|sha| end_reference(tx, org, sha, now + settings.file_ms()))
 }
 
 /// Whether documents of that class have other references under the newer schema.
@@ -169,26 +223,37 @@ pub(in crate::engine) fn differ(older: &Schema, newer: &Class) -> bool {
 
 /// Makes the references of a living document as its class declares them now. A reference to an object that is not there,
 /// or a value that is none, stays without: the next write of the document meets it.
+///
+/// `asked` is the class before, if rights decide who may name an object. The writer of the value was not asked for that
+/// right if the property was no file then. So such a reference stays without, too, and an object that is known as another
+/// file ends.
 pub(in crate::engine) fn refile(
     tx: &mut (impl Edit + ?Sized),
-    class: &Class,
+    (class, asked): (&Class, Option<&Class>),
     at: Place,
     map: &BTreeMap<String, Value>,
     (settings, now): (&Settings, u64),
 ) -> Result<()> {
-    let files: Vec<FileRef> = class.files(map).unwrap_or_default();
-    let names: Vec<&str> = files.iter().map(|file| file.sha).collect();
+    let files: BTreeSet<Named> = class.files(map).unwrap_or_default().into_iter().map(named).collect();
+    let names: Vec<&str> = files.iter().map(|(sha, _)| sha.as_str()).collect();
     let found = tx.files().those(at.org, &names)?;
-    let good = |file: &&FileRef| found.get(file.sha).is_some_and(|own| is_of_size(own, file.size));
-    let wanted: BTreeSet<&str> = files.iter().filter(good).map(|file| file.sha).collect();
-    let before = tx.files().references(at)?;
-    let ended: Vec<String> = before.into_iter().filter(|sha| !wanted.contains(sha.as_str())).collect();
-    for sha in &ended {
+    let good = |(sha, size): &&Named| found.get(sha).is_some_and(|own| is_of_size(own, *size));
+    let mut wanted: BTreeSet<&str> = files.iter().filter(good).map(|(sha, _)| sha.as_str()).collect();
+    let before: BTreeSet<String> = tx.files().references(at)?.into_iter().collect();
+    if let Some(asked) = asked {
+        let was: BTreeSet<Named> = asked.files(map).unwrap_or_default().into_iter().map(named).collect();
+        wanted.retain(|sha| before.contains(*sha));
+        for (sha, _) in files.iter().filter(|file| !was.contains(file)) {
+            wanted.remove(sha.as_str());
+        }
+    }
+    for sha in before.iter().filter(|sha| !wanted.contains(sha.as_str())) {
         tx.edit_files().unrefer(at, sha)?;
     }
-    for sha in wanted {
+    for sha in &wanted {
         tx.edit_files().refer(at, sha)?;
-        tx.edit_files().put_file(at.org, sha, &File { until: None, ..found[sha].clone() })?;
+        tx.edit_files().put_file(at.org, sha, &File { until: None, ..found[*sha].clone() })?;
     }
-    end_references(tx, at.org, ended, now + settings.file_ms())
+    let ended = before.iter().filter(|sha| !wanted.contains(sha.as_str()));
+    ended.into_iter().try_for_each(|sha| end_reference(tx, at.org, sha, now + settings.file_ms()))
 }

@@ -1,7 +1,7 @@
 //! Uploads. A line in `purges` is there before the bytes, and goes in the transaction that brings the object's row. So
 //! bytes in the store have a row or a line at every moment.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use escale::codec::{FilesReply, FilesRequest};
 use escale::limits::FILES_MAX;
@@ -9,8 +9,10 @@ use escale::{Code, Error, Result};
 
 use super::Filing;
 use super::objects::{CHUNK, Object, check_sha, fresh_object_name};
+use super::read::Readers;
 use crate::engine::Caller;
 use crate::engine::begin::Begun;
+use crate::engine::pull::{Watched, Work};
 use crate::engine::rights::restrictions::{blocked, level_of};
 use crate::provider::{File, Purge, Uploads};
 
@@ -29,6 +31,18 @@ pub enum Put {
     Missing(Vec<String>),
 }
 
+/// Uploads of an account that may end between two looks at its room, and their mebibytes: it has fewer transfers at once.
+const AT_ONCE: u64 = 64;
+
+/// The facts that are read before the lock, because others, or the account itself, may have made that long.
+#[derive(Default)]
+struct Before {
+    /// The chunks that the upload may list; none if it may list any. To name a chunk shows no right to read it.
+    readable: Option<HashSet<String>>,
+    /// The account's uploads; none if there are so many that they must be counted again under the lock.
+    open: Option<Uploads>,
+}
+
 /// An upload in one transaction of its org.
 struct Uploading<'u, 'p> {
     filing: Filing<'u>,
@@ -36,6 +50,7 @@ struct Uploading<'u, 'p> {
     org: &'u str,
     caller: &'u Caller,
     now: u64,
+    before: &'u Before,
     /// Whether there is anything to commit.
     is_changed: bool,
 }
@@ -46,7 +61,8 @@ impl Filing<'_> {
     pub fn have(&self, org: &str, caller: &Caller, request: &FilesRequest) -> Result<FilesReply> {
         self.store()?;
         self.check_may_write(org, caller)?;
-        let mut up = self.uploading(org, caller)?;
+        let before = Before::default();
+        let mut up = self.uploading((org, caller), &before)?;
         let until = up.until();
         let names: BTreeSet<&str> = request.have.iter().map(String::as_str).collect();
         let found = up.begun.tx.files().those(org, &names.into_iter().collect::<Vec<_>>())?;
@@ -72,9 +88,10 @@ impl Filing<'_> {
         let store = self.store()?;
         self.check_may_write(org, caller)?;
         check_sha(&object.sha)?;
+        let before = self.look_before(org, caller, object)?;
         for _ in 0..STARTS_MAX {
             let name = fresh_object_name(&object.sha)?;
-            let mut up = self.uploading(org, caller)?;
+            let mut up = self.uploading((org, caller), &before)?;
             if let Some(put) = up.confirm(object)? {
                 return up.end(put);
             }
@@ -88,7 +105,7 @@ impl Filing<'_> {
 
             store.put(org, &name, &self.seal_object(org, &object.sha, &object.bytes)?)?;
 
-            let mut up = self.uploading(org, caller)?;
+            let mut up = self.uploading((org, caller), &before)?;
             if up.begun.tx.files().purge(org, &name)?.is_none_or(|purge| purge.is_claimed) {
                 // The sweep may remove the bytes at any moment, or has looked for them before they were there.
                 let purge = Purge { at: up.now, is_claimed: false };
@@ -113,10 +130,36 @@ impl Filing<'_> {
         Err(Error::new(Code::Contention, "an upload took longer than a day, three times"))
     }
 
-    fn uploading<'u>(&'u self, org: &'u str, caller: &'u Caller) -> Result<Uploading<'u, 'u>> {
+    fn look_before(&self, org: &str, caller: &Caller, object: &Object) -> Result<Before> {
+        let snapshot = self.provider.read()?;
+        let open = snapshot.files().open_uploads(org, &caller.account)?;
+        let is_near = open.objects + AT_ONCE > self.settings.uploads_max
+            || open.bytes + (AT_ONCE << 20) > self.settings.upload_bytes_max;
+        // A list counts with its file, which can be large.
+        let open = Some(open).filter(|_| !is_near && object.list.is_none());
+        if object.list.is_none() || !self.decides_reads_of(org, caller) {
+            return Ok(Before { readable: None, open });
+        }
+        let work = Work::of(self.settings.request_rows);
+        let watched = Watched::of(snapshot.as_ref(), &work);
+        let mut readers = Readers::of(self, (&watched, &work), (org, caller), self.clock.now_ms());
+        let mut readable = HashSet::new();
+        for name in object.chunks().into_iter().collect::<BTreeSet<String>>() {
+            if readers.may_read(&name)? {
+                readable.insert(name);
+            }
+        }
+        Ok(Before { readable: Some(readable), open })
+    }
+
+    fn uploading<'u>(
+        &'u self,
+        (org, caller): (&'u str, &'u Caller),
+        before: &'u Before,
+    ) -> Result<Uploading<'u, 'u>> {
         let begun = self.hold(org, self.settings.write_wait)?;
         let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
-        Ok(Uploading { filing: Filing(self.0), begun, org, caller, now, is_changed: false })
+        Ok(Uploading { filing: Filing(self.0), begun, org, caller, now, before, is_changed: false })
     }
 }
 
@@ -207,13 +250,11 @@ impl Uploading<'_, '_> {
         let names = object.chunks();
         let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let distinct: Vec<&str> = distinct.into_iter().collect();
-        let tx = self.begun.tx.as_ref();
-        let found = tx.files().those(self.org, &distinct)?;
+        let found = self.begun.tx.files().those(self.org, &distinct)?;
         let mut missing = Vec::new();
         for name in distinct {
-            // To name a chunk shows no right to read it.
-            let may = || self.filing.may_read_object(tx, (self.org, self.caller), name, self.now);
-            if !found.contains_key(name) || !may()? {
+            let may_read = self.before.readable.as_ref().is_none_or(|readable| readable.contains(name));
+            if !found.contains_key(name) || !may_read {
                 missing.push(name.to_owned());
             }
         }
@@ -233,7 +274,10 @@ impl Uploading<'_, '_> {
 
     /// Refuses an upload if its account has too many with it that nothing references. Errors: `quota_exceeded`.
     fn check_room(&self, more: Uploads) -> Result<()> {
-        let open = self.begun.tx.files().open_uploads(self.org, &self.caller.account)?;
+        let open = match self.before.open {
+            Some(open) => open,
+            None => self.begun.tx.files().open_uploads(self.org, &self.caller.account)?,
+        };
         let settings = &self.filing.settings;
         let (objects, bytes) = (open.objects + more.objects, open.bytes + more.bytes);
         if objects <= settings.uploads_max && bytes <= settings.upload_bytes_max {

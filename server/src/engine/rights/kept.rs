@@ -40,7 +40,7 @@ impl<'w, 't> KeptWrite<'w, 't> {
 
     /// The version of the write.
     pub(in crate::engine) fn now(&self) -> Version {
-        self.tx.writing.now()
+        self.tx.writing.time()
     }
 
     /// The record of that class and key.

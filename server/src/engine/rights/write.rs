@@ -29,7 +29,7 @@ impl Memberships for Members<'_, '_> {
         let class = self.writing.schema().class(rule.class.as_str())?;
         // A text that can be no key names no group.
         let Ok(pk) = class.pk_of(&[group, self.account]) else { return Ok(false) };
-        let now: Version = self.writing.now();
+        let now: Version = self.writing.time();
         let membership = self.writing.get(class.name().as_str(), pk.as_str())?;
         Ok(membership.is_some_and(|(_, map)| !is_over(&map, now) && rule.is_met_by(&map)))
     }
@@ -50,7 +50,7 @@ impl Writing<'_> {
             return Ok(());
         };
         let def = Def::collection_hashed(class.name(), collection, account);
-        if self.tx.count(self.org, &def, 0, VERSION_MAX + 1, 0)? < MEMBERSHIPS_MAX as u64 {
+        if self.tx.count(self.org, &def, 0, VERSION_MAX + 1, 0)?.found < MEMBERSHIPS_MAX as u64 {
             return Ok(());
         }
         let what = format!(

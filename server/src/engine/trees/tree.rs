@@ -137,7 +137,7 @@ impl Writing<'_> {
         let floor = self.tree(parent)?.tree.floor;
         let mut n = 0;
         for def in items_of(self.schema(), &parent.0, &parent.1) {
-            n += self.tx.count(self.org, &def, floor, VERSION_MAX + 1, 0)?;
+            n += self.tx.count(self.org, &def, floor, VERSION_MAX + 1, 0)?.found;
         }
         Ok(n)
     }
@@ -183,6 +183,7 @@ impl Writing<'_> {
         held.tree.raise_floor(v, true);
         (held.lives, held.is_changed) = (Some(false), true);
         for (class, pk) in held.own.clone() {
+            self.check_time()?;
             self.bury(&parent, (Place { org: self.org, class: &class, pk: &pk }, v))?;
         }
         for items in item_classes(self.schema(), class.name().as_str()) {
@@ -205,7 +206,7 @@ impl Writing<'_> {
         let names: Vec<&Name> = class.key().iter().collect();
         let key = data.pick(&names)?.into_iter().collect();
         let tombstone = self.tombstone((at, v), &document, &key)?;
-        self.lay_down(class, at, &document.shown, &After::Tombstone(tombstone))?;
+        self.lay_down(class, at, Some(&document), &After::Tombstone(tombstone))?;
         self.tree(parent)?.tree.tombstones += 1;
         Ok(())
     }

@@ -34,12 +34,15 @@ impl Tables {
 
     /// The results of a reading of an org's tables; none if it has none.
     fn found<T>(&self, org: &str, read: impl FnOnce(&FileTables) -> Vec<T>) -> Result<Vec<T>> {
-        Ok(self.files_of(org).map(read).unwrap_or_default())
+        let found = self.files_of(org).map(read).unwrap_or_default();
+        self.look(1 + found.len());
+        Ok(found)
     }
 }
 
 impl FileReads for Tables {
     fn file(&self, org: &str, sha: &str) -> Result<Option<File>> {
+        self.look(1);
         Ok(self.files_of(org).and_then(|tables| tables.files.get(sha)).cloned())
     }
 
@@ -101,6 +104,7 @@ impl FileReads for Tables {
 
     fn has_uploaded(&self, org: &str, account: &str, sha: &str) -> Result<bool> {
         let key = (SmolStr::new(sha), SmolStr::new(account));
+        self.look(1);
         Ok(self.files_of(org).is_some_and(|tables| tables.uploads.contains(&key)))
     }
 
@@ -109,6 +113,7 @@ impl FileReads for Tables {
         let Some(tables) = self.files_of(org) else { return Ok(open) };
         for (sha, _) in tables.uploads.iter().filter(|(_, of)| of == account) {
             if let Some(file) = tables.files.get(sha).filter(|file| file.until.is_some()) {
+                self.look(1);
                 let list = file.list.unwrap_or(0);
                 open.objects += 1 + list.div_ceil(CHUNK_BYTES as u64);
                 open.bytes += file.size + list;

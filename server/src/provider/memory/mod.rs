@@ -12,7 +12,7 @@ mod tables;
 mod transaction;
 mod turns;
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,14 @@ pub struct MemoryDatabase {
     turns: Turns,
     /// The insertion number of the last operation, over all orgs.
     last_operation: AtomicI64,
+    most_looked: MostLooked,
+}
+
+/// The most rows that one snapshot and one write have looked at: tests bound the work of a request with them.
+#[derive(Default)]
+struct MostLooked {
+    in_snapshot: AtomicU64,
+    in_write: AtomicU64,
 }
 
 /// The complete contents of a database, to be restored later.
@@ -58,6 +66,7 @@ impl MemoryDatabase {
             committed: Mutex::new(copy.tables.clone()),
             turns: Turns::default(),
             last_operation: AtomicI64::new(copy.last_operation),
+            most_looked: MostLooked::default(),
         })
     }
 
@@ -72,8 +81,14 @@ impl MemoryDatabase {
         self.tables().actions.iter().skip(after).map(|action| action.as_ref().clone()).collect()
     }
 
+    /// The most rows that one snapshot and one write have looked at since the last call.
+    pub fn take_most_looked_at(&self) -> (u64, u64) {
+        let MostLooked { in_snapshot, in_write } = &self.most_looked;
+        (in_snapshot.swap(0, Ordering::SeqCst), in_write.swap(0, Ordering::SeqCst))
+    }
+
     fn tables(&self) -> Tables {
-        lock(&self.committed).clone()
+        lock(&self.committed).opened()
     }
 
     fn next_operation(&self) -> i64 {
@@ -99,7 +114,7 @@ impl MemoryProvider {
 
 impl Provider for MemoryProvider {
     fn read(&self) -> Result<Box<dyn Snapshot + '_>> {
-        Ok(Box::new(MemorySnapshot(self.database.tables())))
+        Ok(Box::new(MemorySnapshot::open(&self.database)))
     }
 
     fn write(&self, org: &str, wait: Duration) -> Result<Box<dyn Transaction + '_>> {

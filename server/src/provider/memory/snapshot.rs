@@ -1,20 +1,38 @@
 //! Reading: the same queries for a snapshot and for a transaction.
 
 use std::ops::Bound;
+use std::sync::atomic::Ordering;
 
 use escale::Result;
 use escale::model::{Def, DefKind, Version};
 use smol_str::SmolStr;
 
+use super::MemoryDatabase;
 use super::tables::{EntryKey, OrgTables, Tables, document_key, entry_key};
 use crate::provider::spent::spent_key;
 use crate::provider::{
-    Change, ChangeState, Document, Entry, FileReads, Head, Operation, Place, Session, Site, Snapshot, Spent,
-    TOMBSTONES_MAX, Tree,
+    Change, ChangeState, Document, Entry, FileReads, Head, Looked, Operation, Place, Session, Site, Snapshot,
+    Spent, TOMBSTONES_MAX, Tree,
 };
 
 /// The tables at one point in time.
-pub(super) struct MemorySnapshot(pub(super) Tables);
+pub(super) struct MemorySnapshot<'d> {
+    tables: Tables,
+    database: &'d MemoryDatabase,
+}
+
+impl<'d> MemorySnapshot<'d> {
+    pub(super) fn open(database: &'d MemoryDatabase) -> Self {
+        MemorySnapshot { tables: database.tables(), database }
+    }
+}
+
+impl Drop for MemorySnapshot<'_> {
+    fn drop(&mut self) {
+        let looked = self.tables.looks.load(Ordering::SeqCst);
+        self.database.most_looked.in_snapshot.fetch_max(looked, Ordering::SeqCst);
+    }
+}
 
 /// A source of reads: a snapshot, or a transaction with its own writes.
 pub(super) trait Reads {
@@ -35,9 +53,9 @@ pub(super) fn same_value<'e>(
     entries.take_while(|e| (&e.0, &e.1, &e.2, &e.3) == (&first.0, &first.1, &first.2, &first.3))
 }
 
-impl Reads for MemorySnapshot {
+impl Reads for MemorySnapshot<'_> {
     fn tables(&self) -> &Tables {
-        &self.0
+        &self.tables
     }
 }
 
@@ -116,6 +134,7 @@ impl<T: Reads> Snapshot for T {
     }
 
     fn document(&self, at: Place) -> Result<Option<Document>> {
+        self.tables().look(1);
         let found = self.tables().org(at.org).and_then(|tables| tables.documents.get(&document_key(at)));
         Ok(found.map(|document| document.as_ref().clone()))
     }
@@ -127,12 +146,17 @@ impl<T: Reads> Snapshot for T {
         after: (Version, &str),
         gone_from: Version,
         visit: &mut dyn FnMut(Change) -> Result<bool>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let tables = self.tables();
         let mut found = tables.of_def(org, def);
-        found.retain(|f| (f.v, f.pk.as_str()) > after && (f.state == ChangeState::Alive || f.v >= gone_from));
+        found.retain(|f| (f.v, f.pk.as_str()) > after);
         found.sort_by(|a, b| (a.v, &a.pk).cmp(&(b.v, &b.pk)));
+        let mut looked = 0;
         for Found { pk, v, state, max_life } in found {
+            looked += 1;
+            if state != ChangeState::Alive && v < gone_from {
+                continue;
+            }
             let at = Place { org, class: def.class().as_str(), pk: &pk };
             let data = match state {
                 ChangeState::Alive => {
@@ -146,20 +170,33 @@ impl<T: Reads> Snapshot for T {
                 break;
             }
         }
-        Ok(())
+        tables.look(looked as usize);
+        Ok(looked)
     }
 
-    fn count(&self, org: &str, def: &Def, v: Version, gone_from: Version, minute: u64) -> Result<u64> {
+    fn count(
+        &self,
+        org: &str,
+        def: &Def,
+        v: Version,
+        gone_from: Version,
+        minute: u64,
+    ) -> Result<Looked<u64>> {
         let mut found = self.tables().of_def(org, def);
-        found
-            .retain(|f| f.v >= v && f.state != ChangeState::Left && (f.lives_at(minute) || f.v >= gone_from));
-        Ok(found.len() as u64)
+        found.retain(|f| f.v >= v);
+        let rows = found.len() as u64;
+        self.tables().look(found.len());
+        found.retain(|f| f.state != ChangeState::Left && (f.lives_at(minute) || f.v >= gone_from));
+        Ok(Looked { found: found.len() as u64, rows })
     }
 
-    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Vec<String>> {
-        let found = self.tables().of_def(org, def);
-        let living = found.into_iter().filter(|f| f.v >= v && f.lives_at(minute));
-        Ok(living.map(|f| f.pk.into()).collect())
+    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Looked<Vec<String>>> {
+        let mut found = self.tables().of_def(org, def);
+        found.retain(|f| f.v >= v);
+        let rows = found.len() as u64;
+        self.tables().look(found.len());
+        let living = found.into_iter().filter(|f| f.lives_at(minute));
+        Ok(Looked { found: living.map(|f| f.pk.into()).collect(), rows })
     }
 
     fn tree(&self, at: Place) -> Result<Option<Tree>> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use escale::model::Version;
 use smol_str::SmolStr;
@@ -88,6 +89,8 @@ pub(super) struct Tables {
     pub(super) shared: Arc<BTreeSet<EntryKey>>,
     pub(super) feed: Arc<BTreeMap<u64, Arc<FeedRow>>>,
     pub(super) actions: Arc<Vec<Arc<Action>>>,
+    /// The rows that were looked at through these tables.
+    pub(super) looks: Arc<AtomicU64>,
 }
 
 impl Tables {
@@ -98,7 +101,18 @@ impl Tables {
             shared: Arc::default(),
             feed: Arc::default(),
             actions: Arc::default(),
+            looks: Arc::default(),
         }
+    }
+
+    /// The same tables, through which nothing was looked at yet.
+    pub(super) fn opened(&self) -> Self {
+        Tables { looks: Arc::default(), ..self.clone() }
+    }
+
+    /// Counts rows that are looked at.
+    pub(super) fn look(&self, rows: usize) {
+        self.looks.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
     /// The tables of an org, if it has any.

@@ -1,6 +1,7 @@
 //! Writing: a copy of the org's tables that replaces them at the commit.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use escale::model::{Def, DefKind, Version};
 use escale::{Code, Error, Result};
@@ -74,6 +75,8 @@ impl<'d> MemoryTransaction<'d> {
 
 impl Drop for MemoryTransaction<'_> {
     fn drop(&mut self) {
+        let looked = self.tables.looks.load(Ordering::SeqCst);
+        self.database.most_looked.in_write.fetch_max(looked, Ordering::SeqCst);
         self.database.turns.give_back_org(&self.org);
     }
 }

@@ -12,8 +12,8 @@ use super::read::{self, del_of, document_of, snapshot_through_connection};
 use super::transaction::PostgresTransaction;
 use super::{feed, operations, trees};
 use crate::provider::{
-    Action, Change, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link, Operation, Place,
-    Purged, Server, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, Change, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link, Looked, Operation,
+    Place, Purged, Server, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 snapshot_through_connection!(PostgresTransaction<'_>);

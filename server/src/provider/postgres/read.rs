@@ -13,8 +13,8 @@ use super::pack::pack;
 use super::pool::{Pool, Pooled};
 use super::{operations, trees};
 use crate::provider::{
-    Change, ChangeState, Document, Entry, FileReads, Head, Operation, Place, Server, Session, Site, Snapshot,
-    Spent, Tree,
+    Change, ChangeState, Document, Entry, FileReads, Head, Looked, Operation, Place, Server, Session, Site,
+    Snapshot, Spent, Tree,
 };
 
 /// A read-only transaction; it ends when dropped.
@@ -86,7 +86,7 @@ macro_rules! snapshot_through_connection {
                 after: (Version, &str),
                 gone_from: Version,
                 visit: &mut dyn FnMut(Change) -> Result<bool>,
-            ) -> Result<()> {
+            ) -> Result<u64> {
                 read::changes(self.connection(), (org, def), after, gone_from, visit)
             }
             fn count(
@@ -96,10 +96,10 @@ macro_rules! snapshot_through_connection {
                 v: Version,
                 gone_from: Version,
                 minute: u64,
-            ) -> Result<u64> {
+            ) -> Result<Looked<u64>> {
                 read::count(self.connection(), (org, def), v, gone_from, minute)
             }
-            fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Vec<String>> {
+            fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Looked<Vec<String>>> {
                 read::members(self.connection(), (org, def), v, minute)
             }
             fn tree(&self, at: Place) -> Result<Option<Tree>> {
@@ -184,7 +184,7 @@ fn state_of(del: i16) -> Result<ChangeState> {
 }
 
 /// Rows of the first query for changes, and of any. A caller that stops early has cost few rows.
-const ROWS: (i64, i64) = (16, 1_024);
+const ROWS: (i64, i64) = (16, 4_096);
 
 /// Bytes of data in the rows of one query, about: as much as a page takes.
 const ROWS_BYTES: usize = 256 << 10;
@@ -195,19 +195,22 @@ pub(super) fn changes(
     (v, pk): (Version, &str),
     gone_from: Version,
     visit: &mut dyn FnMut(Change) -> Result<bool>,
-) -> Result<()> {
-    let (mut v, mut pk, mut limit) = (signed(v), pk.to_owned(), ROWS.0);
+) -> Result<u64> {
+    let (mut v, mut pk, mut limit, mut looked) = (signed(v), pk.to_owned(), ROWS.0, 0);
     loop {
-        let rows = page(connection, (org, def), (v, &pk), signed(gone_from), limit)?;
+        let rows = page(connection, (org, def), (v, &pk), limit)?;
         let mut bytes = 0;
         for row in &rows {
+            looked += 1;
             let change = change_of(row)?;
             bytes += change.data.len();
-            if !visit(change)? {
-                return Ok(());
+            // Rows that are left out are looked at all the same. So they are left out here, where they can be counted.
+            let is_left_out = change.state != ChangeState::Alive && change.v < gone_from;
+            if !is_left_out && !visit(change)? {
+                return Ok(looked);
             }
         }
-        let Some(last) = rows.last().filter(|_| rows.len() as i64 == limit) else { return Ok(()) };
+        let Some(last) = rows.last().filter(|_| rows.len() as i64 == limit) else { return Ok(looked) };
         (pk, v) = (last.get(0), last.get(1));
         limit = if bytes < ROWS_BYTES { limit * 2 } else { limit / 2 }.clamp(1, ROWS.1);
     }
@@ -218,7 +221,6 @@ fn page(
     connection: &Connection,
     (org, def): (&str, &Def),
     (v, pk): (i64, &str),
-    gone_from: i64,
     limit: i64,
 ) -> Result<Vec<Row>> {
     let class = def.class().as_str();
@@ -228,26 +230,26 @@ fn page(
             "SELECT pk, v, CASE WHEN deleted THEN 2::int2 ELSE 0::int2 END, max_life,
                CASE WHEN deleted THEN ''::bytea ELSE data END
              FROM documents
-             WHERE org = $1 AND class = $2 AND (v, pk) > ($3, $4) AND (NOT deleted OR v >= $5)
-             ORDER BY v, pk LIMIT $6",
-            &[&org, &class, &v, &pk, &gone_from, &limit],
+             WHERE org = $1 AND class = $2 AND (v, pk) > ($3, $4)
+             ORDER BY v, pk LIMIT $5",
+            &[&org, &class, &v, &pk, &limit],
         ),
         DefKind::Document(only) => connection.rows(
             "SELECT pk, v, CASE WHEN deleted THEN 2::int2 ELSE 0::int2 END, max_life,
                CASE WHEN deleted THEN ''::bytea ELSE data END
              FROM documents
-             WHERE org = $1 AND class = $2 AND pk = $7 AND (v, pk) > ($3, $4) AND (NOT deleted OR v >= $5)
-             LIMIT $6",
-            &[&org, &class, &v, &pk, &gone_from, &limit, &only.as_str()],
+             WHERE org = $1 AND class = $2 AND pk = $6 AND (v, pk) > ($3, $4)
+             LIMIT $5",
+            &[&org, &class, &v, &pk, &limit, &only.as_str()],
         ),
         DefKind::Collection(name, hash) => connection.rows(
             "SELECT m.pk, m.v, m.del, m.max_life, coalesce(d.data, ''::bytea)
              FROM memberships m LEFT JOIN documents d
                ON m.del = 0 AND d.org = m.org AND d.class = m.class AND d.pk = m.pk
-             WHERE m.org = $1 AND m.class = $2 AND m.collection = $7 AND m.hash = $8
-               AND (m.v, m.pk) > ($3, $4) AND (m.del = 0 OR m.v >= $5)
-             ORDER BY m.v, m.pk LIMIT $6",
-            &[&org, &class, &v, &pk, &gone_from, &limit, &name.as_str(), &hash.as_str()],
+             WHERE m.org = $1 AND m.class = $2 AND m.collection = $6 AND m.hash = $7
+               AND (m.v, m.pk) > ($3, $4)
+             ORDER BY m.v, m.pk LIMIT $5",
+            &[&org, &class, &v, &pk, &limit, &name.as_str(), &hash.as_str()],
         ),
     }
 }
@@ -268,26 +270,30 @@ pub(super) fn count(
     v: Version,
     gone_from: Version,
     minute: u64,
-) -> Result<u64> {
+) -> Result<Looked<u64>> {
     let (class, v, gone_from, minute) = (def.class().as_str(), signed(v), signed(gone_from), signed(minute));
     let row = match def.kind() {
         DefKind::Class => connection.one(
-            "SELECT count(*) FROM documents WHERE org = $1 AND class = $2 AND v >= $3
-               AND ((NOT deleted AND (max_life IS NULL OR max_life > $5)) OR v >= $4)",
+            "SELECT count(*) FILTER
+               (WHERE (NOT deleted AND (max_life IS NULL OR max_life > $5)) OR v >= $4), count(*)
+             FROM documents WHERE org = $1 AND class = $2 AND v >= $3",
             &[&org, &class, &v, &gone_from, &minute],
         ),
         DefKind::Document(pk) => connection.one(
-            "SELECT count(*) FROM documents WHERE org = $1 AND class = $2 AND pk = $6 AND v >= $3
-               AND ((NOT deleted AND (max_life IS NULL OR max_life > $5)) OR v >= $4)",
+            "SELECT count(*) FILTER
+               (WHERE (NOT deleted AND (max_life IS NULL OR max_life > $5)) OR v >= $4), count(*)
+             FROM documents WHERE org = $1 AND class = $2 AND pk = $6 AND v >= $3",
             &[&org, &class, &v, &gone_from, &minute, &pk.as_str()],
         ),
         DefKind::Collection(name, hash) => connection.one(
-            "SELECT count(*) FROM memberships WHERE org = $1 AND class = $2 AND collection = $6 AND hash = $7
-               AND v >= $3 AND del <> 1 AND ((del = 0 AND (max_life IS NULL OR max_life > $5)) OR v >= $4)",
+            "SELECT count(*) FILTER
+               (WHERE del <> 1 AND ((del = 0 AND (max_life IS NULL OR max_life > $5)) OR v >= $4)), count(*)
+             FROM memberships WHERE org = $1 AND class = $2 AND collection = $6 AND hash = $7 AND v >= $3",
             &[&org, &class, &v, &gone_from, &minute, &name.as_str(), &hash.as_str()],
         ),
     }?;
-    Ok(row.map_or(0, |row| unsigned(row.get(0))))
+    let looked = |row: Row| Looked { found: unsigned(row.get(0)), rows: unsigned(row.get(1)) };
+    Ok(row.map_or(Looked { found: 0, rows: 0 }, looked))
 }
 
 pub(super) fn members(
@@ -295,26 +301,28 @@ pub(super) fn members(
     (org, def): (&str, &Def),
     v: Version,
     minute: u64,
-) -> Result<Vec<String>> {
+) -> Result<Looked<Vec<String>>> {
     let (class, v, minute) = (def.class().as_str(), signed(v), signed(minute));
-    let rows = match def.kind() {
-        DefKind::Class => connection.rows(
-            "SELECT pk FROM documents
-             WHERE org = $1 AND class = $2 AND v >= $4 AND NOT deleted AND (max_life IS NULL OR max_life > $3)",
+    let row = match def.kind() {
+        DefKind::Class => connection.one(
+            "SELECT array_agg(pk) FILTER (WHERE NOT deleted AND (max_life IS NULL OR max_life > $3)), count(*)
+             FROM documents WHERE org = $1 AND class = $2 AND v >= $4",
             &[&org, &class, &minute, &v],
         ),
-        DefKind::Document(pk) => connection.rows(
-            "SELECT pk FROM documents WHERE org = $1 AND class = $2 AND pk = $4 AND v >= $5 AND NOT deleted
-               AND (max_life IS NULL OR max_life > $3)",
+        DefKind::Document(pk) => connection.one(
+            "SELECT array_agg(pk) FILTER (WHERE NOT deleted AND (max_life IS NULL OR max_life > $3)), count(*)
+             FROM documents WHERE org = $1 AND class = $2 AND pk = $4 AND v >= $5",
             &[&org, &class, &minute, &pk.as_str(), &v],
         ),
-        DefKind::Collection(name, hash) => connection.rows(
-            "SELECT pk FROM memberships WHERE org = $1 AND class = $2 AND collection = $4 AND hash = $5
-               AND v >= $6 AND del = 0 AND (max_life IS NULL OR max_life > $3)",
+        DefKind::Collection(name, hash) => connection.one(
+            "SELECT array_agg(pk) FILTER (WHERE del = 0 AND (max_life IS NULL OR max_life > $3)), count(*)
+             FROM memberships WHERE org = $1 AND class = $2 AND collection = $4 AND hash = $5 AND v >= $6",
             &[&org, &class, &minute, &name.as_str(), &hash.as_str(), &v],
         ),
     }?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    let pks = |row: &Row| row.get::<_, Option<Vec<String>>>(0).unwrap_or_default();
+    let looked = |row: Row| Looked { found: pks(&row), rows: unsigned(row.get(1)) };
+    Ok(row.map_or(Looked { found: Vec::new(), rows: 0 }, looked))
 }
 
 /// Whether another document has the value, as the connection sees it now.

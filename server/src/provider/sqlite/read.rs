@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, 
 
 use super::{SqliteProvider, begin, damaged, failed, heads, operations, trees};
 use crate::provider::{
-    Change, ChangeState, Document, Entry, EntryValue, FileReads, Head, Operation, Place, Session, Site,
-    Snapshot, Spent, Tree,
+    Change, ChangeState, Document, Entry, EntryValue, FileReads, Head, Looked, Operation, Place, Session,
+    Site, Snapshot, Spent, Tree,
 };
 
 /// A read transaction; it ends when dropped.
@@ -66,7 +66,7 @@ macro_rules! snapshot_through_connection {
                 after: (Version, &str),
                 gone_from: Version,
                 visit: &mut dyn FnMut(Change) -> Result<bool>,
-            ) -> Result<()> {
+            ) -> Result<u64> {
                 changes(self.connection(), org, def, after, gone_from, visit)
             }
             fn count(
@@ -76,10 +76,10 @@ macro_rules! snapshot_through_connection {
                 v: Version,
                 gone_from: Version,
                 minute: u64,
-            ) -> Result<u64> {
+            ) -> Result<Looked<u64>> {
                 count(self.connection(), org, def, v, gone_from, minute)
             }
-            fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Vec<String>> {
+            fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Looked<Vec<String>>> {
                 members(self.connection(), org, def, v, minute)
             }
             fn tree(&self, at: Place) -> Result<Option<Tree>> {
@@ -184,59 +184,55 @@ pub(super) fn changes(
     (v, pk): (Version, &str),
     gone_from: Version,
     visit: &mut dyn FnMut(Change) -> Result<bool>,
-) -> Result<()> {
+) -> Result<u64> {
     let class = def.class().as_str();
-    // Data is read for living members only. The planner walks the covering index and looks each of them up.
+    // Data is read for living members only. The planner walks the covering index and looks each of them up. Rows that are
+    // left out are looked at all the same, so they are left out here, where they can be counted.
     let sql = match def.kind() {
         DefKind::Class => {
             "SELECT pk, v, deleted * 2, max_life, CASE deleted WHEN 0 THEN data ELSE x'' END
              FROM documents INDEXED BY documents_v
-             WHERE org = ?1 AND class = ?2 AND (v, pk) > (?3, ?4) AND (deleted = 0 OR v >= ?5)
+             WHERE org = ?1 AND class = ?2 AND (v, pk) > (?3, ?4)
              ORDER BY v, pk"
         }
         DefKind::Document(_) => {
             "SELECT pk, v, deleted * 2, max_life, CASE deleted WHEN 0 THEN data ELSE x'' END
              FROM documents INDEXED BY documents_pk
-             WHERE org = ?1 AND class = ?2 AND pk = ?6 AND (v, pk) > (?3, ?4) AND (deleted = 0 OR v >= ?5)"
+             WHERE org = ?1 AND class = ?2 AND pk = ?5 AND (v, pk) > (?3, ?4)"
         }
         DefKind::Collection(..) => {
             "SELECT m.pk, m.v, m.del, m.max_life, coalesce(d.data, x'')
              FROM memberships m INDEXED BY memberships_v
              LEFT JOIN documents d INDEXED BY documents_pk
                ON m.del = 0 AND d.org = m.org AND d.class = m.class AND d.pk = m.pk
-             WHERE m.org = ?1 AND m.class = ?2 AND m.collection = ?6 AND m.hash = ?7
-               AND (m.v, m.pk) > (?3, ?4) AND (m.del = 0 OR m.v >= ?5)
+             WHERE m.org = ?1 AND m.class = ?2 AND m.collection = ?5 AND m.hash = ?6
+               AND (m.v, m.pk) > (?3, ?4)
              ORDER BY m.v, m.pk"
         }
     };
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
     let mut rows = match def.kind() {
-        DefKind::Class => statement.query(params![org, class, v, pk, gone_from]),
-        DefKind::Document(only) => statement.query(params![org, class, v, pk, gone_from, only.as_str()]),
+        DefKind::Class => statement.query(params![org, class, v, pk]),
+        DefKind::Document(only) => statement.query(params![org, class, v, pk, only.as_str()]),
         DefKind::Collection(name, hash) => {
-            statement.query(params![org, class, v, pk, gone_from, name.as_str(), hash.as_str()])
+            statement.query(params![org, class, v, pk, name.as_str(), hash.as_str()])
         }
     }
     .map_err(failed)?;
+    let mut looked = 0;
     while let Some(row) = rows.next().map_err(failed)? {
-        let change = change_of(row).map_err(failed)?;
-        let state = state_of(change.0)?;
-        if !visit(Change { state, ..change.1 })? {
+        looked += 1;
+        let (v, state) = (row.get::<_, u64>(1).map_err(failed)?, state_of(row.get(2).map_err(failed)?)?);
+        let is_left_out = state != ChangeState::Alive && v < gone_from;
+        if !is_left_out && !visit(change_of(row, v, state).map_err(failed)?)? {
             break;
         }
     }
-    Ok(())
+    Ok(looked)
 }
 
-fn change_of(row: &Row) -> rusqlite::Result<(i64, Change)> {
-    let change = Change {
-        pk: row.get(0)?,
-        v: row.get(1)?,
-        state: ChangeState::Alive,
-        max_life: row.get(3)?,
-        data: row.get(4)?,
-    };
-    Ok((row.get(2)?, change))
+fn change_of(row: &Row, v: Version, state: ChangeState) -> rusqlite::Result<Change> {
+    Ok(Change { pk: row.get(0)?, v, state, max_life: row.get(3)?, data: row.get(4)? })
 }
 
 pub(super) fn count(
@@ -246,34 +242,36 @@ pub(super) fn count(
     v: Version,
     gone_from: Version,
     minute: u64,
-) -> Result<u64> {
+) -> Result<Looked<u64>> {
     let class = def.class().as_str();
-    let get = |row: &Row| row.get::<_, u64>(0);
-    let n = match def.kind() {
+    let get = |row: &Row| Ok(Looked { found: row.get(0)?, rows: row.get(1)? });
+    let counted = match def.kind() {
         DefKind::Class => one(
             connection,
-            "SELECT count(*) FROM documents WHERE org = ?1 AND class = ?2 AND v >= ?3
-               AND ((deleted = 0 AND (max_life IS NULL OR max_life > ?5)) OR v >= ?4)",
+            "SELECT count(*) FILTER
+               (WHERE (deleted = 0 AND (max_life IS NULL OR max_life > ?5)) OR v >= ?4), count(*)
+             FROM documents WHERE org = ?1 AND class = ?2 AND v >= ?3",
             params![org, class, v, gone_from, minute],
             get,
         ),
         DefKind::Document(pk) => one(
             connection,
-            "SELECT count(*) FROM documents WHERE org = ?1 AND class = ?2 AND pk = ?6 AND v >= ?3
-               AND ((deleted = 0 AND (max_life IS NULL OR max_life > ?5)) OR v >= ?4)",
+            "SELECT count(*) FILTER
+               (WHERE (deleted = 0 AND (max_life IS NULL OR max_life > ?5)) OR v >= ?4), count(*)
+             FROM documents WHERE org = ?1 AND class = ?2 AND pk = ?6 AND v >= ?3",
             params![org, class, v, gone_from, minute, pk.as_str()],
             get,
         ),
         DefKind::Collection(name, hash) => one(
             connection,
-            "SELECT count(*) FROM memberships WHERE org = ?1 AND class = ?2 AND collection = ?6 AND hash = ?7
-               AND v >= ?3 AND del <> 1
-               AND ((del = 0 AND (max_life IS NULL OR max_life > ?5)) OR v >= ?4)",
+            "SELECT count(*) FILTER
+               (WHERE del <> 1 AND ((del = 0 AND (max_life IS NULL OR max_life > ?5)) OR v >= ?4)), count(*)
+             FROM memberships WHERE org = ?1 AND class = ?2 AND collection = ?6 AND hash = ?7 AND v >= ?3",
             params![org, class, v, gone_from, minute, name.as_str(), hash.as_str()],
             get,
         ),
     }?;
-    Ok(n.unwrap_or(0))
+    Ok(counted.unwrap_or(Looked { found: 0, rows: 0 }))
 }
 
 pub(super) fn members(
@@ -282,33 +280,35 @@ pub(super) fn members(
     def: &Def,
     v: Version,
     minute: u64,
-) -> Result<Vec<String>> {
+) -> Result<Looked<Vec<String>>> {
     let class = def.class().as_str();
-    let get = |row: &Row| row.get::<_, String>(0);
-    match def.kind() {
+    let lives = |row: &Row| row.get::<_, bool>(1)?.then(|| row.get(0)).transpose();
+    let looked = match def.kind() {
         DefKind::Class => all(
             connection,
-            "SELECT pk FROM documents INDEXED BY documents_v
-             WHERE org = ?1 AND class = ?2 AND v >= ?4 AND deleted = 0 AND (max_life IS NULL OR max_life > ?3)",
+            "SELECT pk, deleted = 0 AND (max_life IS NULL OR max_life > ?3) FROM documents INDEXED BY documents_v
+             WHERE org = ?1 AND class = ?2 AND v >= ?4",
             params![org, class, minute, v],
-            get,
+            lives,
         ),
         DefKind::Document(pk) => all(
             connection,
-            "SELECT pk FROM documents WHERE org = ?1 AND class = ?2 AND pk = ?4 AND v >= ?5 AND deleted = 0
-               AND (max_life IS NULL OR max_life > ?3)",
+            "SELECT pk, deleted = 0 AND (max_life IS NULL OR max_life > ?3) FROM documents
+             WHERE org = ?1 AND class = ?2 AND pk = ?4 AND v >= ?5",
             params![org, class, minute, pk.as_str(), v],
-            get,
+            lives,
         ),
         DefKind::Collection(name, hash) => all(
             connection,
-            "SELECT pk FROM memberships INDEXED BY memberships_v
-             WHERE org = ?1 AND class = ?2 AND collection = ?4 AND hash = ?5 AND v >= ?6 AND del = 0
-               AND (max_life IS NULL OR max_life > ?3)",
+            "SELECT pk, del = 0 AND (max_life IS NULL OR max_life > ?3)
+             FROM memberships INDEXED BY memberships_v
+             WHERE org = ?1 AND class = ?2 AND collection = ?4 AND hash = ?5 AND v >= ?6",
             params![org, class, minute, name.as_str(), hash.as_str(), v],
-            get,
+            lives,
         ),
-    }
+    }?;
+    let rows = looked.len() as u64;
+    Ok(Looked { found: looked.into_iter().flatten().collect(), rows })
 }
 
 pub(super) fn is_held(connection: &Connection, at: Place, scope: &str, entry: &Entry) -> Result<bool> {

@@ -11,8 +11,8 @@ use super::read::{
 };
 use super::{Writer, begin, damaged, failed, feed, heads, operations, trees};
 use crate::provider::{
-    Action, Change, Document, Edit, Entry, EntryValue, FeedRow, FileEdits, FileReads, Head, Link, Operation,
-    Place, Purged, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, Change, Document, Edit, Entry, EntryValue, FeedRow, FileEdits, FileReads, Head, Link, Looked,
+    Operation, Place, Purged, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 /// A write transaction; rolled back if dropped before its commit.

@@ -10,4 +10,5 @@ mod reference;
 mod stored;
 mod trees;
 mod versions;
+mod work;
 mod writes;

@@ -283,6 +283,66 @@ fn r86_objects_are_for_uploaders_and_readers() {
     assert_eq!(world.run("z", "doc.put", owned("3", "z", long.sha(), size)), None);
 }
 
+/// R86: the bytes of a list show nothing of its chunks, whichever way a reference comes to name the file.
+#[test]
+fn r86_a_reference_that_names_its_object_as_another_file_is_new() {
+    let with_any = RIGHTS.replace(r#""owner": "string""#, r#""owner": "string", "other": "any""#);
+    let with_file = RIGHTS.replace(r#""owner": "string""#, r#""owner": "string", "other": "file""#);
+    let world = open(&with_any, Settings::default(), Seal::clear());
+    let (chunk, end, one) = (vec![7; MIB], b"end", plain(b"one"));
+    let long = list(&[&chunk, end]);
+    for object in [&plain(&chunk), &plain(end), &long, &one] {
+        world.put("x", object).unwrap();
+    }
+    let size = (MIB + end.len()) as u64;
+    assert_eq!(world.run("x", "doc.put", owned("0", "x", long.sha(), size)), None);
+    // A former reader kept the list, and uploads its bytes as a file of their own.
+    world.put("y", &plain(&bytes_of(&long))).unwrap();
+    assert_eq!(world.run("y", "doc.put", owned("1", "y", long.sha(), 64)), None);
+    let code = |fault: Option<Fault>| fault.map_or("ok".into(), |fault| fault.code);
+    let patch_of = |id: &str, property: &'static str, value: Value| {
+        let key = Value::Array(vec![Value::from(id)]);
+        Value::from([("class", Value::from("Note")), ("key", key), ("set", Value::from([(property, value)]))])
+    };
+    let patch = |property: &'static str, value: Value| patch_of("1", property, value);
+    for change in [owned("1", "y", long.sha(), size), owned("2", "y", long.sha(), size)] {
+        assert_eq!(code(world.run("y", "doc.put", change)), "file_missing");
+    }
+    let larger = patch("file", reference(long.sha(), size));
+    assert_eq!(code(world.run("y", "doc.patch", larger)), "file_missing");
+    assert_eq!(world.get("y", &sha_of(end)), Err(Code::NotFound));
+    assert_eq!(
+        code(world.run("x", "doc.put", owned("0", "x", long.sha(), 64))),
+        "ok",
+        "the list is a file, too"
+    );
+    assert_eq!(code(world.run("x", "doc.put", owned("0", "x", long.sha(), size))), "ok");
+    // Who may read a document may copy its file, also while the same write changes that document.
+    assert_eq!(code(world.run("x", "doc.put", owned("4", "z", long.sha(), size))), "ok");
+    let part = |name: &str, args: Value| Value::from([("name", Value::from(name)), ("args", args)]);
+    let moved = part("doc.patch", patch_of("4", "file", Value::Null));
+    let copied = part("doc.put", owned("5", "z", long.sha(), size));
+    let batch = Value::from([("ops", Value::Array(vec![moved, copied]))]);
+    assert_eq!(code(world.run("z", "batch", batch)), "ok");
+    // A property that becomes a file later: nobody was asked when it was written.
+    assert_eq!(code(world.run("y", "doc.patch", patch("other", reference(long.sha(), size)))), "ok");
+    let data = [("id", Value::from("3")), ("owner", Value::from("y")), ("other", reference(one.sha(), 3))];
+    let put = Value::from([("class", Value::from("Note")), ("data", Value::from(data))]);
+    assert_eq!(code(world.run("y", "doc.put", put)), "ok");
+    let world = World {
+        ops: world.ops.clone(),
+        ..open_on(&world.database, &world.files, &with_file, Settings::default(), Seal::clear())
+    };
+    for sha in [sha_of(end), one.sha().to_owned()] {
+        assert_eq!(world.get("y", &sha), Err(Code::NotFound));
+    }
+    assert_eq!(world.until(long.sha()), None, "the other document keeps its reference");
+    assert_eq!(world.get("x", &sha_of(end)), Ok(end.to_vec()));
+    let unchanged = patch("owner", Value::from("y"));
+    assert_eq!(code(world.run("y", "doc.patch", unchanged)), "ok", "nothing is written");
+    assert_eq!(code(world.run("y", "doc.patch", patch("more", Value::from(1_i64)))), "file_missing");
+}
+
 #[test]
 fn a_role_that_only_reads_uploads_nothing() {
     let world = open(SCHEMA, Settings::default(), Seal::clear());

@@ -145,6 +145,9 @@ impl Clock for Slow {
     fn elapsed_ms(&self) -> u64 {
         self.0.fetch_add(3, Ordering::SeqCst)
     }
+    fn pass(&self, _: u64) -> bool {
+        false
+    }
 }
 
 #[test]

@@ -109,9 +109,9 @@ async fn a_def_that_cannot_be_told_is_a_fault_of_its_part() {
     let world = world();
     put(&world.engine, note("a", "one")).unwrap();
     let running = serve(&world, |_| {}).await;
-    let hash = escale::model::sha_s("x");
+    let (hash, one) = (escale::model::sha_s("x"), escale::model::sha_s("one"));
     let body = format!(
-        r#"{{"p":1,"session":"s","subs":[["Nope",0],["Log",0],["Note/nope@{hash}",0],["Log/shelf@{hash}",0],["Note",0,"forged"],["Note",0]]}}"#
+        r#"{{"p":1,"session":"s","subs":[["Nope",0],["Log",0],["Note/nope@{hash}",0],["Log/shelf@{hash}",0],["Note",0,"forged"],["Note/shelf@{one}",0]]}}"#
     );
     let reply: SyncReply = post_json(&running, "/o/sync", &body).await.json();
     let codes: Vec<_> = reply.parts.iter().map(|p| p.fault.as_ref().map(|f| f.code.as_str())).collect();

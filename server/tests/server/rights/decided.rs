@@ -264,3 +264,24 @@ fn r86_an_unreadable_document_is_told_as_such() {
     tx.commit().unwrap();
     assert_eq!(Client::new(&engine, "o", "root").rows(&single("Draft", &["1"])), Err("server_error".into()));
 }
+
+/// A clock that was ahead, or many writes, leave versions ahead of the clock. No right ends by that.
+#[test]
+fn r86_a_membership_ends_by_the_clock_and_not_by_versions_ahead_of_it() {
+    let (engine, clock) = engine_of(RIGHTS);
+    members(&engine, "o");
+    let mut member = doc(&[("group", "g"), ("account", "bob"), ("role", "write")]);
+    member.insert("maxLife".into(), Value::from((NOON / 60_000 + 30) as i64));
+    engine.write("o", |w| w.put("Member", member.clone()).map(drop)).unwrap();
+    clock.set(NOON + 7_200_000);
+    engine.write("o", |w| w.put("Open", doc(&[("id", "1")])).map(drop)).unwrap();
+    clock.set(NOON);
+    let mut bob = Client::new(&engine, "o", "bob");
+    let notes = collection("Note", "group", &["g"]);
+    let note_of = |id: &str| doc(&[("group", "g"), ("id", id), ("owner", "bob")]);
+    assert_eq!(bob.put("Note", note_of("1")), "ok");
+    assert_eq!(bob.rows(&notes).map(|rows| rows.len()), Ok(1));
+    clock.advance(31 * 60_000);
+    assert_eq!(bob.rows(&notes), Err(WITHDRAWN.into()));
+    assert_eq!(bob.put("Note", note_of("2")), "forbidden");
+}

@@ -368,6 +368,10 @@ impl Clock for Overtaken {
     fn elapsed_ms(&self) -> u64 {
         self.clock.elapsed_ms()
     }
+
+    fn pass(&self, ms: u64) -> bool {
+        self.clock.pass(ms)
+    }
 }
 
 fn open_by(folder: &Path, clock: Arc<dyn Clock>) -> Engine {

@@ -184,6 +184,10 @@ impl Clock for Overtaken {
     fn elapsed_ms(&self) -> u64 {
         self.clock.elapsed_ms()
     }
+
+    fn pass(&self, ms: u64) -> bool {
+        self.clock.pass(ms)
+    }
 }
 
 /// `now` is read before the snapshot opens. A commit in between is in the reply, or above the version that

@@ -15,11 +15,14 @@ fn nested(depth: usize) -> Value {
 }
 
 #[test]
-fn a_def_that_is_asked_for_twice_is_answered_twice() {
+fn of_a_def_that_is_named_several_times_the_first_one_counts() {
     let world = world();
     put(&world.engine, note("a", "one")).unwrap();
-    let reply = ask(&world.engine, vec![sub(&def("Note"), 0), sub(&def("Note"), NOON + 1)]);
-    assert_eq!(reply.parts.iter().map(|part| part.rows.len()).collect::<Vec<_>>(), [1, 0]);
+    let (all, one) = (def("Note"), shelf("one"));
+    let subs = vec![sub(&all, 0), sub(&all, NOON + 1), sub(&one, NOON + 1), sub(&all, 0), sub(&one, 0)];
+    let reply = ask(&world.engine, subs);
+    let answered = reply.parts.iter().map(|part| (part.def.clone(), part.rows.len()));
+    assert_eq!(answered.collect::<Vec<_>>(), [(all, 1), (one, 0)]);
 }
 
 #[tokio::test]

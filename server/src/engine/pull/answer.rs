@@ -1,7 +1,8 @@
 //! Replies: the changes of each def, from one snapshot, page by page (R4, R6, docs/protocol.md). Pushes are made of the
 //! same changes (R41).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicBool;
 
 use escale::codec::{Data, Fault, Part, Row, Sub, SyncReply, SyncRequest};
 use escale::model::schema::Schema;
@@ -9,12 +10,13 @@ use escale::model::{Def, DefKind, Epoch, Pk, Version};
 use escale::{Code, Result};
 use smol_str::SmolStr;
 
-use super::Engine;
 use super::cursor::{Bound, Cursor};
-use super::now::TimedSnapshot;
-use super::rights::restrictions::{Restriction, check_enters, level_of};
-use super::rights::{Access, Reads};
-use super::trees::{floor_above, tree_of};
+use super::work::{Watched, Work};
+use crate::engine::Engine;
+use crate::engine::now::TimedSnapshot;
+use crate::engine::rights::restrictions::{Restriction, check_enters, level_of};
+use crate::engine::rights::{Access, Reads};
+use crate::engine::trees::{floor_above, tree_of};
 use crate::provider::{Change, ChangeState, Head, Place, Site, Snapshot, Tree};
 use crate::spans::span;
 
@@ -80,6 +82,8 @@ struct Answer<'a> {
     sent: Option<Sent>,
     /// Decides each def, unless nothing can refuse one (R86).
     reads: Option<Reads<'a>>,
+    /// The work that the request may still cause. No further def begins without any.
+    work: &'a Work<'a>,
 }
 
 impl Engine {
@@ -88,44 +92,70 @@ impl Engine {
     /// session asks before it writes the org's first document. Errors: those of the database;
     /// `account_closed` for a caller that may not enter (R89).
     pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
-        check_enters(self, org, caller)?;
-        let operated = self.operate(org, caller, request)?;
-        let _in = span!("pull", defs = request.subs.len()).entered();
-        // R4: the snapshot is opened after the operations, and after `now` is stored.
-        let TimedSnapshot { now, snapshot, site, head } = self.tell_now(org)?;
-        let results = self.complete(snapshot.as_ref(), (org, caller), request, operated)?;
-        let asked = request.page.and_then(|bytes| usize::try_from(bytes).ok());
-        let room = asked.unwrap_or(usize::MAX).min(self.settings.page_bytes);
-        let mut answer = Answer {
-            engine: self,
-            snapshot: snapshot.as_ref(),
-            org,
-            now,
-            room,
-            spare: self.settings.page_bytes - room,
-            sent: request.refs.then(Sent::default),
-            reads: Access::of(self)
-                .is_decided_for_caller(org, caller)
-                .then(|| Reads::of(self, snapshot.as_ref(), (org, caller), now)),
-            site,
-            head,
-        };
-        let mut parts = Vec::new();
-        for group in groups(&self.schema, &request.subs) {
-            // Defs for which no room is left get no part, and the session asks for them again.
-            if !answer.group(group, &mut parts)? {
-                break;
-            }
-        }
-        let epoch = answer.head.epoch;
-        // Only for the session's own account: another account must learn nothing of it.
-        let session = snapshot.session(org, &request.session)?;
-        let seq =
-            session.filter(|session| session.account == caller.account).map_or(0, |session| session.seq);
-        let level = level_of(self, org, caller);
-        let restriction = (level > 0).then(|| u64::from(level));
-        Ok(SyncReply { p: 1, epoch, now, delta: self.settings.delta_ms, seq, results, parts, restriction })
+        answer(self, (org, caller), request, &Work::of(self.settings.request_rows))
     }
+}
+
+/// Like [`Engine::sync`], as long as the caller waits. Once it has gone, no further work begins for it. Errors: also
+/// `unavailable`, which nobody reads.
+pub fn answer_while(
+    engine: &Engine,
+    (org, caller): (&str, &Caller),
+    request: &SyncRequest,
+    has_gone: &AtomicBool,
+) -> Result<SyncReply> {
+    let work = Work::while_there(engine.settings.request_rows, has_gone);
+    answer(engine, (org, caller), request, &work)
+}
+
+fn answer(
+    engine: &Engine,
+    (org, caller): (&str, &Caller),
+    request: &SyncRequest,
+    work: &Work,
+) -> Result<SyncReply> {
+    check_enters(engine, org, caller)?;
+    let operated = engine.operate(org, caller, request, work)?;
+    work.check_caller()?;
+    let _in = span!("pull", defs = request.subs.len()).entered();
+    // R4: the snapshot is opened after the operations, and after `now` is stored.
+    let TimedSnapshot { now, time, snapshot, site, head } = engine.tell_now(org)?;
+    let snapshot = Watched::of(snapshot.as_ref(), work);
+    let results = engine.complete(&snapshot, (org, caller), request, operated)?;
+    let asked = request.page.and_then(|bytes| usize::try_from(bytes).ok());
+    let room = asked.unwrap_or(usize::MAX).min(engine.settings.page_bytes);
+    let mut answer = Answer {
+        engine,
+        snapshot: &snapshot,
+        org,
+        now,
+        room,
+        spare: engine.settings.page_bytes - room,
+        sent: request.refs.then(Sent::default),
+        reads: Access::of(engine)
+            .is_decided_for_caller(org, caller)
+            .then(|| Reads::of(engine, &snapshot, (org, caller), time)),
+        work,
+        site,
+        head,
+    };
+    let mut parts = Vec::new();
+    let mut named = HashSet::new();
+    // Each naming would take as much work as a def of its own.
+    let subs: Vec<&Sub> = request.subs.iter().filter(|sub| named.insert(&sub.def)).collect();
+    for group in groups(&engine.schema, &subs) {
+        // Defs for which no room is left get no part, and the session asks for them again.
+        if !answer.group(group, &mut parts)? {
+            break;
+        }
+    }
+    let epoch = answer.head.epoch;
+    // Only for the session's own account: another account must learn nothing of it.
+    let session = snapshot.session(org, &request.session)?;
+    let seq = session.filter(|session| session.account == caller.account).map_or(0, |session| session.seq);
+    let level = level_of(engine, org, caller);
+    let restriction = (level > 0).then(|| u64::from(level));
+    Ok(SyncReply { p: 1, epoch, now, delta: engine.settings.delta_ms, seq, results, parts, restriction })
 }
 
 /// The epoch of an org and the highest version committed in it (R43). None if nothing was written to it. Errors: those of the
@@ -177,9 +207,10 @@ fn recent(
     v: Version,
 ) -> Result<Option<Part>> {
     let (site, head) = (timed.site.clone(), timed.head.clone());
-    let (snapshot, room) = (timed.snapshot.as_ref(), PUSH_BYTES_MAX);
+    let (snapshot, room, now) = (timed.snapshot.as_ref(), PUSH_BYTES_MAX, timed.now);
+    let work = &Work::of(engine.settings.request_rows);
     let mut answer =
-        Answer { engine, snapshot, org, now: timed.now, room, spare: 0, sent: None, reads: None, site, head };
+        Answer { engine, snapshot, org, now, room, spare: 0, sent: None, reads: None, work, site, head };
     let sub = Sub { def: def.clone(), v, cursor: None };
     let Some(mut part) = answer.part(&sub, false)? else { return Ok(None) };
     let is_plain = part.next.is_none() && part.present.is_none() && part.fault.is_none();
@@ -188,7 +219,7 @@ fn recent(
 }
 
 /// The defs in the order of the request. Neighbours of one tree are together (R18).
-fn groups<'s>(schema: &Schema, subs: &'s [Sub]) -> impl Iterator<Item = &'s [Sub]> {
+fn groups<'g, 's>(schema: &Schema, subs: &'g [&'s Sub]) -> impl Iterator<Item = &'g [&'s Sub]> {
     subs.chunk_by(|one, next| {
         let tree = tree_of(schema, &one.def);
         tree.is_some() && tree == tree_of(schema, &next.def)
@@ -199,7 +230,7 @@ impl Answer<'_> {
     /// Adds the parts of neighbours. Returns whether all of them are whole. A tree is shown as one state of the server
     /// only if one reply has all of it. So its parts are all taken back if others came first: the next
     /// request begins with them.
-    fn group(&mut self, group: &[Sub], parts: &mut Vec<Part>) -> Result<bool> {
+    fn group(&mut self, group: &[&Sub], parts: &mut Vec<Part>) -> Result<bool> {
         let (before, is_tree) = (parts.len(), group.len() > 1);
         // A small page would cut the tree, and the session would show its first part only.
         let spare = if is_tree && before == 0 { self.spare } else { 0 };
@@ -208,7 +239,10 @@ impl Answer<'_> {
             // As long as the reply brings nothing, a def gets a row for any room: every reply makes progress. Otherwise
             // two trees that each begin with a def without changes would take turns for ever.
             let brings_nothing = parts.iter().all(|part| part.rows.is_empty() && part.left.is_empty());
-            let part = self.part(sub, brings_nothing)?;
+            self.work.check_caller()?;
+            // A part that is whole is progress, too.
+            let has_begun = self.work.is_used_up() && !parts.is_empty();
+            let part = if has_begun { None } else { self.part(sub, brings_nothing)? };
             let is_whole = part.as_ref().is_some_and(|part| part.next.is_none());
             parts.extend(part);
             if !is_whole {
@@ -283,7 +317,7 @@ impl Answer<'_> {
         let floor = if is_items { tree.floor } else { 0 };
         let total = match &sub.cursor {
             Some(_) => from.total,
-            None => self.snapshot.count(self.org, &sub.def, since.max(floor), gone_from, minute)?,
+            None => self.snapshot.count(self.org, &sub.def, since.max(floor), gone_from, minute)?.found,
         };
         // Below the floor nothing exists.
         let after = (from.v, from.pk.as_str()).max((floor, ""));
@@ -311,7 +345,7 @@ impl Answer<'_> {
             part.next = Some(cursor.sign(&self.site.cursor_key, bound)?);
             self.room = 0;
         } else if since < self.horizon_of(&tree, (is_sequence, is_items)) || sub.v == 0 {
-            let members = self.snapshot.members(self.org, &sub.def, floor, minute)?;
+            let members = self.snapshot.members(self.org, &sub.def, floor, minute)?.found;
             self.room = self.room.saturating_sub(members.len() * PRESENT_BYTES);
             let pks: Result<Vec<Pk>> = members.iter().map(|pk| Pk::parse(pk)).collect();
             part.present = Some(pks?);
