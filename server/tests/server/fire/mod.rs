@@ -1,5 +1,6 @@
-//! The server under attack: orgs, networks, tokens, floods.
+//! The server under attack: orgs, networks, tokens, floods, guesses.
 
+mod fire_attempts;
 mod fire_floods;
 mod fire_network;
 pub mod fire_orgs;
