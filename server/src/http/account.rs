@@ -9,12 +9,14 @@ use escale::model::Value;
 use escale::{Code, Error};
 use tracing::Span;
 
+use super::admission::{Holder, LIGHT_BYTES_MAX, weight};
 use super::auth::{Accounts, bearer};
 use super::entering::Connection;
 use super::reply::{Refusal, format_of, message};
 use super::state::{Peer, Server};
-use super::sync::{body, place, text};
-use crate::accounts::{AccountTokens, Attempt, Counts, Entered, Failures, Late, Network, check};
+use super::sync::text;
+use crate::accounts::Network;
+use crate::accounts::{AccountTokens, Attempt, Counts, Entered, Failures, Late, check};
 
 /// Bytes of a request: 16 wraps with long names.
 const BYTES_MAX: usize = 64 << 10;
@@ -43,28 +45,28 @@ async fn answer(
         return Err(Refusal::new(StatusCode::NOT_FOUND, Code::NotFound, what));
     }
     let token = bearer(text(request.headers(), &header::AUTHORIZATION)).map(str::to_owned);
-    let address = peer.0;
-    // The places are the account's, so the token is looked up before one is taken. One that this instance does not know
+    // The limits are the account's, so the token is looked up before anything else. One that this instance does not know
     // costs a look into the database by its digest, and connections are limited.
     let entered = server.entered(token.as_deref(), org).await?;
-    let caller =
-        entered.as_ref().map_or_else(|| address.to_string(), |entered| entered.caller.account.clone());
-    let slot = place(&server.requests, &caller)?;
-    let engaged = connection.engage();
+    let holder = Holder::of(entered.as_ref().map(|entered| entered.caller.account.as_str()), peer);
+    let visit = server.requests.visit(&holder, &connection)?;
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
-    let bytes = body(request, BYTES_MAX, server.body_max).await?;
-    let asked: Value = decode(format, &bytes, BYTES_MAX)?;
-    let from = Network::of(address);
-    let arrived = Arrived { server, org: org.to_owned(), token, entered, from, asked };
-    let span = Span::current();
-    let work = move || {
-        let (_held, _in) = ((slot, engaged), span.enter());
-        arrived.answer()
+    let bytes = visit.body(request, BYTES_MAX).await?;
+    if weight(format, &bytes) > LIGHT_BYTES_MAX {
+        return Err(Error::new(Code::TooLarge, "the request has too many values").into());
+    }
+    let (waits, org) = (Arc::clone(&server), org.to_owned());
+    let (work, span) = (visit.work()?, Span::current());
+    let run = move || {
+        let _in = span.enter();
+        let asked = decode(format, &bytes, BYTES_MAX).map_err(refused)?;
+        let answer = Arrived { server, org, token, entered, from: peer.0, asked }.answer()?;
+        Ok(message(StatusCode::OK, format, &answer).map(|bytes| work.leave(bytes)))
     };
     let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
-    let answer = tokio::task::spawn_blocking(work).await.map_err(panicked)?.map_err(|refusal| *refusal)?;
-    Ok(message(StatusCode::OK, format, &answer).map(Body::from))
+    let answer = waits.in_time(tokio::task::spawn_blocking(run)).await?;
+    answer.map_err(panicked)?.map_err(|refusal: Box<Refusal>| *refusal)
 }
 
 /// A request, once it has arrived.

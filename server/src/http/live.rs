@@ -12,6 +12,7 @@ use escale::model::{Def, Version};
 use escale::{Code, Error};
 use tokio::time::{Instant, timeout};
 
+use super::admission::Holder;
 use super::entering::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
@@ -177,9 +178,9 @@ impl Live {
         self.token = first.token.clone().or(self.token.take());
         let guest = self.server.admit(self.token.as_deref(), &self.org).await?;
         self.caller = guest.caller;
-        let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
+        let holder = Holder::of(guest.account.as_deref(), peer);
         let full = |_| Closing::spread(CLOSE_TOO_MANY, Code::TooMany.as_str(), &self.server);
-        let _place = self.server.sockets.enter(&caller).map_err(full)?;
+        let _place = self.server.sockets.enter(&holder).map_err(full)?;
         let _counted = Counted::new(&self.server);
         // From here on the socket limit applies to it, not the connection limit.
         drop(connection);

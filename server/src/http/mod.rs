@@ -1,18 +1,16 @@
 //! HTTP and WebSocket: the transport of the engine's answers.
 
 mod account;
+mod admission;
 mod auth;
 mod entering;
 mod feed;
 mod files;
 mod hub;
-mod linger;
 mod live;
 mod operating;
 mod origin;
-mod rate_limit;
 mod reply;
-mod request_cost;
 mod router;
 mod serve;
 mod state;

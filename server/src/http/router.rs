@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Path, State, WebSocketUpgrade};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use escale::codec::Format;
+use escale::limits::REQUEST_BYTES_MAX;
 use escale::model::Pk;
 use escale::{Code, Error};
 use tower::ServiceExt;
@@ -18,6 +19,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 use tracing::Instrument;
 
+use super::admission::LEAST_RATE;
 use super::auth::bearer;
 use super::entering::Connection;
 use super::operating::{route_of, span_of};
@@ -139,8 +141,9 @@ async fn answered(server: &Server, router: Router, request: Request<Body>) -> Re
     let format = format_of(request.headers()).unwrap_or(Format::Json);
     let origin = request.headers().get(header::ORIGIN).cloned();
     let allowed = origin.as_ref().is_none_or(|o| o.to_str().is_ok_and(|o| server.origins.allows(o)));
-    let is_transfer = route_of(request.uri().path()) == "file";
-    let request_max = server.request_max + if is_transfer { files::TRANSFER_MAX } else { Duration::ZERO };
+    let bytes = request.body().size_hint().upper().unwrap_or(u64::MAX).min(REQUEST_BYTES_MAX as u64);
+    let arrives_in = server.body_max + Duration::from_secs(bytes / LEAST_RATE as u64);
+    let request_max = server.request_max + arrives_in;
     let mut response = if !allowed {
         let what = "pages of this origin may not call; allow it with --origin";
         return no_store(Refusal::new(StatusCode::FORBIDDEN, Code::Forbidden, what).into_response(format));

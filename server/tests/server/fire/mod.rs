@@ -1,7 +1,8 @@
-//! The server under attack: orgs, networks, tokens, floods, guesses.
+//! The server under attack: orgs, networks, tokens, floods, places, guesses.
 
 mod fire_attempts;
 mod fire_floods;
 mod fire_network;
 pub mod fire_orgs;
+mod fire_places;
 mod fire_tokens;
