@@ -19,4 +19,4 @@ mod sync;
 pub use auth::{Access, Role, Tokens};
 pub use entering::{Proxies, Tls};
 pub use origin::Origins;
-pub use serve::{Running, ServeOptions, start};
+pub use serve::{DEFS_BYTES_MAX, Running, ServeOptions, start};

@@ -112,10 +112,11 @@ async fn get_live(
         return Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what).into_response(Format::Json);
     };
     let token = bearer(text(&headers, &header::AUTHORIZATION)).map(str::to_owned);
+    let bytes_max = live::message_bytes_max(server.defs_bytes_max);
     upgrade
         .read_buffer_size(live::READ_BYTES)
-        .max_message_size(live::MESSAGE_BYTES_MAX)
-        .max_frame_size(live::MESSAGE_BYTES_MAX)
+        .max_message_size(bytes_max)
+        .max_frame_size(bytes_max)
         .on_upgrade(move |socket| live::serve(server, org, (peer, connection), token, socket))
 }
 

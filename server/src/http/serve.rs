@@ -42,6 +42,9 @@ pub(super) const TRANSFERS_MAX: (usize, usize) = (8, 64);
 pub(super) const SOCKETS_MAX: (usize, usize) = (128, 12_000);
 pub(super) const PULLS: u64 = 400;
 
+/// Bytes of the names of defs that a socket may follow, unless the operator gives another number.
+pub const DEFS_BYTES_MAX: usize = 64 << 10;
+
 /// The options of an instance on the network.
 pub struct ServeOptions {
     /// The engine that answers.
@@ -89,6 +92,8 @@ pub struct ServeOptions {
     pub transfers_max: (usize, usize),
     /// Sockets open at once, counted in the same way.
     pub sockets_max: (usize, usize),
+    /// Bytes of the names of defs that a socket may follow.
+    pub defs_bytes_max: usize,
     /// Pulls that hints and confirmations may cause in a second (R42).
     pub pulls: u64,
 }
@@ -119,6 +124,7 @@ impl ServeOptions {
             requests_max: REQUESTS_MAX,
             transfers_max: TRANSFERS_MAX,
             sockets_max: SOCKETS_MAX,
+            defs_bytes_max: DEFS_BYTES_MAX,
             pulls: PULLS,
         }
     }
@@ -158,6 +164,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         send_max: options.send_max,
         alive_every: options.alive_every,
         token_every: options.token_every,
+        defs_bytes_max: options.defs_bytes_max,
         hub: Arc::clone(&hub),
         requests: traffic(options.requests_max, usize::MAX),
         uploads: traffic(options.transfers_max, options.transfers_max.1),

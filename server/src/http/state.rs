@@ -35,6 +35,8 @@ pub(super) struct Server {
     pub send_max: Duration,
     pub alive_every: Duration,
     pub token_every: Duration,
+    /// Bytes of the names of defs that a socket may follow.
+    pub defs_bytes_max: usize,
     pub hub: Arc<Hub>,
     pub requests: Arc<Traffic>,
     pub uploads: Arc<Traffic>,

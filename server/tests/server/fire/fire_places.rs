@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use escale::codec::{FilesReply, Format};
+use escale::codec::{FilesReply, Format, ServerFrame};
 use escale::model::Value;
 use escale_server::accounts::SignUp;
 use escale_server::engine::sha_of;
@@ -197,4 +197,31 @@ async fn replies_that_are_not_read_take_no_place() {
     assert_eq!(as_account(&running, "POST", "/o/sync", "t2", PULL.as_bytes()).await.status, 200);
     assert_eq!(as_account(&running, "GET", &file, "t2", b"").await.status, 200);
     running.stop().await;
+}
+
+/// A def may have a thousand characters, and a socket a thousand defs: their bytes are bounded, and not their number alone.
+#[tokio::test]
+async fn a_socket_names_sixty_four_kibibytes_of_defs() {
+    let world = world();
+    put(&world.engine, note("a", "one")).unwrap();
+    let named = |count: usize, length: usize| -> Vec<_> {
+        (0..count).map(|n| def(&format!("Note@{n:0>width$}", width = length - "Note@".len()))).collect()
+    };
+    for (defs_bytes, fits) in [(64 << 10, (64, 1_024)), (100 << 10, (100, 1_024)), (64 << 10, (1_000, 65))] {
+        let running = serve(&world, |options| options.defs_bytes_max = defs_bytes).await;
+        let mut socket = listen(&running, "/o/live", &named(fits.0, fits.1)).await;
+        let mut more = named(fits.0, fits.1);
+        more.truncate(fits.0 - 1);
+        more.extend(named(1, fits.1 - 3));
+        more.extend(named(1, 540));
+        say(&mut socket, Format::Json, None, &more).await;
+        let closed = loop {
+            match hear(&mut socket).await {
+                Ok((_, frame)) => assert!(matches!(frame, ServerFrame::Alive), "{frame:?}"),
+                Err(closed) => break closed,
+            }
+        };
+        assert_eq!(closed, (1008, "too_large".into()), "{fits:?}");
+        running.stop().await;
+    }
 }
