@@ -168,6 +168,10 @@ async fn answered(server: &Server, router: Router, request: Request<Body>) -> Re
         let exposed = HeaderValue::from_static("Retry-After, Content-Range");
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
+    if server.is_tls {
+        // A browser that has met the server speaks to it by TLS alone from then on (RFC 6797).
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=63072000"));
+    }
     no_store(response)
 }
 

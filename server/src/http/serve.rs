@@ -160,6 +160,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         compresses: options.compresses,
         first_max: options.header_max,
         body_max: options.body_max,
+        is_tls: options.tls.is_some(),
         request_max: options.request_max,
         send_max: options.send_max,
         alive_every: options.alive_every,

@@ -31,6 +31,8 @@ pub(super) struct Server {
     pub compresses: bool,
     pub first_max: Duration,
     pub body_max: Duration,
+    /// Whether callers speak TLS with this process itself.
+    pub is_tls: bool,
     pub request_max: Duration,
     pub send_max: Duration,
     pub alive_every: Duration,
