@@ -156,6 +156,10 @@ impl<T: Snapshot + ?Sized> Snapshot for Tapped<'_, T> {
         self.inner.document(at)
     }
 
+    fn neighbour(&self, at: Place) -> Result<Option<String>> {
+        self.inner.neighbour(at)
+    }
+
     fn changes(
         &self,
         org: &str,

@@ -4,12 +4,14 @@ use escale::limits::KDF_ROUNDS;
 use escale::model::{Value, sha_s};
 use escale::{Code, Error, Result};
 
-use super::formulas::{Auth, account_id, b64, is_proven, signature};
+use super::formulas::{Auth, account_id, b64, hmac, is_proven, signature};
 use super::message::{Fields, Request, Service};
 use super::record::{Account, DEVICES_MAX, Device, USED_MAX, Wrap, bad, entries_of, number};
 use super::tokens::{digest_of, used_of};
 use super::{INVITATIONS, TOKENS, challenge};
-use crate::engine::{ACCOUNT_IDS, ACCOUNTS, KeptWrite, NewAccount, put_account, read_kept, write_kept};
+use crate::engine::{
+    ACCOUNT_IDS, ACCOUNTS, KeptWrite, NewAccount, put_account, read_kept_or_like, write_kept,
+};
 
 /// How long a token is valid, in milliseconds (R74).
 const TOKEN_MS: u64 = 7 * 86_400_000;
@@ -23,6 +25,42 @@ pub enum SignUp {
     Invited,
     /// Nobody.
     Closed,
+}
+
+/// The form of `sign-up`.
+pub(super) struct SignUpForm<'m> {
+    account: Account,
+    invite: Option<&'m str>,
+}
+
+/// The form of `sign-in`.
+pub(super) struct SignInForm<'m> {
+    pub(super) proof: Proof<'m>,
+    /// The id of the device, if it has signed in before.
+    known: Option<&'m str>,
+    /// Its label, if the request has one.
+    label: Option<String>,
+}
+
+/// A proof that was not checked, for a challenge that is right.
+pub(super) struct Proof<'m> {
+    name: &'m str,
+    pub(super) login: &'m str,
+    wrap: &'m str,
+    challenge: [u8; 32],
+    nonce: [u8; 32],
+    shown: [u8; 32],
+    /// The other fields of the request, as canonical msgpack.
+    other: Vec<u8>,
+    /// When the challenge ends.
+    until: u64,
+}
+
+impl Proof<'_> {
+    /// Whether the secret may be guessed: a passphrase. Codes and passkeys are random.
+    pub(super) fn is_guessable(&self) -> bool {
+        self.wrap == "passphrase"
+    }
 }
 
 /// A proof that was checked: the account as it is in the transaction, and the place of the wrap in it.
@@ -65,13 +103,22 @@ pub(super) fn last_use(device: &Device, stored: impl Fn(&str) -> Result<Option<F
 }
 
 impl Service<'_> {
-    /// `start`: a challenge. An unknown login gets one too, with the parameters that most accounts have.
-    pub(super) fn start(&self, request: &Request) -> Result<Fields> {
-        let (login, wrap) = (request.login()?, request.text("wrap")?);
-        let map = read_kept(self.engine, self.org, ACCOUNTS, &sha_s(login))?;
-        let account = map.map(|map| Account::of_map(&map)).transpose()?;
-        let known = account.as_ref().and_then(|account| account.wrap(wrap));
-        let (kdf, rounds) = match known {
+    /// The account of a login, or another account of the org, and whether it is the first. Both take the same time. The
+    /// other one is always the same, unless accounts come.
+    fn look(&self, login: &str) -> Result<(Option<Account>, bool)> {
+        let like =
+            hmac(&self.secret, &[b"another account", &[0], self.org.as_bytes(), &[0], login.as_bytes()]);
+        let of = (self.org, ACCOUNTS);
+        let (map, is_own) = read_kept_or_like(self.engine, of, &sha_s(login), &b64(&like[..16]))?;
+        Ok((map.map(|map| Account::of_map(&map)).transpose()?, is_own))
+    }
+
+    /// `start`: a challenge. An unknown login gets one too, with the parameters of another account of the org.
+    pub(super) fn start(&self, login: &str, wrap: &str) -> Result<Fields> {
+        let (account, is_own) = self.look(login)?;
+        // Nobody guesses the id of another kind of wrap, so an unknown one has the parameters of its kind.
+        let found = account.as_ref().filter(|_| is_own || wrap == "passphrase");
+        let (kdf, rounds) = match found.and_then(|account| account.wrap(wrap)) {
             Some(wrap) => (wrap.kdf.as_str(), wrap.rounds),
             None if wrap == "passphrase" => ("pbkdf2", KDF_ROUNDS.0),
             None => ("none", 0),
@@ -84,8 +131,8 @@ impl Service<'_> {
         ]))
     }
 
-    /// `sign-up`: makes an account. A repeat gets the same answer.
-    pub(super) fn sign_up(&self, request: &Request) -> Result<Fields> {
+    /// The form of `sign-up`. Errors: `malformed`; `bad_value` without a passphrase and a code.
+    pub(super) fn sign_up_form<'m>(&self, request: &Request<'m>) -> Result<SignUpForm<'m>> {
         let login = request.login()?;
         let public: [u8; 32] = request.array("pub")?;
         let wraps = request.wraps("wraps", self.now_ms)?;
@@ -100,14 +147,27 @@ impl Service<'_> {
             used: Vec::new(),
         };
         account.change_wraps(wraps, &[])?;
+        Ok(SignUpForm { account, invite: request.optional_text("invite")? })
+    }
+
+    /// `sign-up`: makes an account. A repeat gets the same answer.
+    pub(super) fn sign_up(&self, form: &SignUpForm<'_>) -> Result<Fields> {
+        let mut account = form.account.clone();
+        let login = form.account.login.as_str();
+        let answer = || Ok(entries_of([("account", Value::from(form.account.id.as_str()))]));
+        if let Err(refusal) = self.check_invite(form.invite) {
+            // Without the lock of writes, and for every login alike: a stranger without an invitation learns nothing.
+            let (before, is_own) = self.look(login)?;
+            let is_again = before.is_some_and(|before| !before.is_closed && is_repeat(&before, &account));
+            return if is_own && is_again { answer() } else { Err(refusal) };
+        }
         write_kept(self.engine, self.org, |kept| {
-            let answer = || Ok(entries_of([("account", Value::from(account.id.as_str()))]));
             let before = stored(kept, login)?;
             if before.as_ref().is_some_and(|before| !before.is_closed && is_repeat(before, &account)) {
                 return answer();
             }
             // Before the rest: a stranger without an invitation learns nothing of logins.
-            let invitation = self.invited(kept, request)?;
+            let invitation = self.invited(kept, form.invite)?;
             let role = invitation.as_ref().and_then(|found| found.get("role")).and_then(Value::as_str);
             role.unwrap_or("write").clone_into(&mut account.role);
             if before.is_some() || kept.get(ACCOUNT_IDS, &account.id)?.is_some() {
@@ -127,17 +187,19 @@ impl Service<'_> {
         kept.check_enters(self.engine, self.org, account.caller())
     }
 
-    /// The invitation of the request. It is used up.
-    fn invited(&self, kept: &mut KeptWrite<'_, '_>, request: &Request) -> Result<Option<Fields>> {
-        let invite = request.optional_text("invite")?;
-        let Some(invite) = invite.filter(|_| self.sign_up != SignUp::Closed) else {
-            let what = match self.sign_up {
-                SignUp::Open => return Ok(None),
-                SignUp::Invited => "this server takes no accounts without an invitation",
-                SignUp::Closed => "this server takes no new accounts",
-            };
-            return Err(Error::new(Code::InvitationNeeded, what));
+    /// Whether this server takes an account with or without an invitation. Errors: `invitation_needed`.
+    fn check_invite(&self, invite: Option<&str>) -> Result<()> {
+        let what = match (self.sign_up, invite) {
+            (SignUp::Open, _) | (SignUp::Invited, Some(_)) => return Ok(()),
+            (SignUp::Invited, None) => "this server takes no accounts without an invitation",
+            (SignUp::Closed, _) => "this server takes no new accounts",
         };
+        Err(Error::new(Code::InvitationNeeded, what))
+    }
+
+    /// The invitation of that id, if there is an id. It is used up.
+    fn invited(&self, kept: &mut KeptWrite<'_, '_>, invite: Option<&str>) -> Result<Option<Fields>> {
+        let Some(invite) = invite else { return Ok(None) };
         let pk = sha_s(invite);
         let unknown = || Error::new(Code::InvitationUnknown, "no open invitation has this id");
         let found = kept.get(INVITATIONS, &pk)?.ok_or_else(unknown)?;
@@ -148,68 +210,87 @@ impl Service<'_> {
         Ok(Some(found))
     }
 
-    /// The end of a request's challenge. It needs no write, which a stranger could make others wait for. Errors:
-    /// `contention` for a challenge that is not this site's, for this place, or has ended.
-    fn check_challenge(&self, request: &Request, login: &str) -> Result<u64> {
-        let place = [self.org, login, request.text("wrap")?];
-        challenge::until(&self.secret, &place, self.now_ms, &request.array("challenge")?).ok_or_else(again)
+    /// The proof of a request, whose challenge must be one of this site for this place. Errors: `malformed`; `contention` for
+    /// another challenge, and for one that has ended.
+    pub(super) fn proof<'m>(&self, request: &Request<'m>, login: &'m str) -> Result<Proof<'m>> {
+        let (name, wrap) = (request.name(), request.text("wrap")?);
+        let (challenge, nonce) = (request.array("challenge")?, request.array("nonce")?);
+        let (shown, other) = (request.array("proof")?, request.other()?);
+        let place = [self.org, login, wrap];
+        let until = challenge::until(&self.secret, &place, self.now_ms, &challenge).ok_or_else(again)?;
+        Ok(Proof { name, login, wrap, challenge, nonce, shown, other, until })
     }
 
-    /// Checks the proof of a request, and uses up its challenge. Errors: `contention` for a challenge that is unknown, used
-    /// or too old; `wrong_passphrase`; `account_closed`.
-    pub(super) fn prove(&self, kept: &KeptWrite<'_, '_>, request: &Request, login: &str) -> Result<Proven> {
-        let wrap_id = request.text("wrap")?;
-        let (challenge, nonce) = (request.array("challenge")?, request.array("nonce")?);
-        let proof: [u8; 32] = request.array("proof")?;
-        let other = request.other()?;
-        let until = self.check_challenge(request, login)?;
+    /// Checks a proof without the lock of writes, which a stranger could make others wait for. It takes the same time for a
+    /// login that has no account. Errors: those of [`Service::prove`].
+    pub(super) fn check_proof(&self, proof: &Proof<'_>) -> Result<()> {
+        let (account, is_own) = self.look(proof.login)?;
+        self.judge(proof, account, is_own).map(drop)
+    }
+
+    /// Checks a proof, and uses up its challenge. Errors: `contention` for a challenge that was used; `wrong_passphrase`;
+    /// `account_closed`.
+    pub(super) fn prove(&self, kept: &KeptWrite<'_, '_>, proof: &Proof<'_>) -> Result<Proven> {
+        self.judge(proof, stored(kept, proof.login)?, true)
+    }
+
+    fn judge(&self, proof: &Proof<'_>, account: Option<Account>, is_own: bool) -> Result<Proven> {
         let wrong = || Error::new(Code::WrongPassphrase, "no account has this login and this secret");
-        let mut account = stored(kept, login)?.ok_or_else(wrong)?;
-        if account.is_closed {
+        let own = account.as_ref().filter(|_| is_own);
+        if own.is_some_and(|account| account.is_closed) {
             return Err(Error::new(Code::AccountClosed, "the account was closed"));
         }
-        let wrap = account.wrap(wrap_id).cloned().ok_or_else(wrong)?;
+        let wrap = own.and_then(|account| account.wrap(proof.wrap)).cloned();
+        // All of this is computed without a wrap, too.
+        let (rounds, kdf) = wrap.as_ref().map_or((0, "none"), |wrap| (wrap.rounds, wrap.kdf.as_str()));
         let auth = Auth {
-            request: request.name(),
+            request: proof.name,
             org: self.org,
-            login,
-            wrap: wrap_id,
-            challenge: &challenge,
-            nonce: &nonce,
-            rounds: wrap.rounds,
-            kdf: &wrap.kdf,
-            other: &other,
+            login: proof.login,
+            wrap: proof.wrap,
+            challenge: &proof.challenge,
+            nonce: &proof.nonce,
+            rounds,
+            kdf,
+            other: &proof.other,
         };
         let auth = auth.bytes();
-        if !is_proven(&wrap.stored, &auth, &proof) {
-            return Err(wrong());
-        }
+        let checks = wrap.as_ref().map_or([0; 32], |wrap| wrap.stored);
+        let is_right = is_proven(&checks, &auth, &proof.shown);
+        let (Some(mut account), Some(wrap), true) = (account, wrap, is_right) else { return Err(wrong()) };
         account.used.retain(|(_, until)| self.now_ms < *until);
-        if account.used.iter().any(|(used, _)| used[..] == challenge[..]) {
+        if account.used.iter().any(|(used, _)| used[..] == proof.challenge[..]) {
             return Err(again());
         }
         if account.used.len() >= USED_MAX {
             return Err(Error::new(Code::TooMany, "the account signs in too often"));
         }
         // The clocks of other instances may be behind: to them the challenge is valid for longer.
-        account.used.push((challenge.to_vec(), until + challenge::VALID_MS));
+        account.used.push((proof.challenge.to_vec(), proof.until + challenge::VALID_MS));
         Ok(Proven { account, wrap, auth })
     }
 
-    /// `sign-in`: K as the server holds it, and a token.
-    pub(super) fn sign_in(&self, request: &Request) -> Result<Fields> {
+    /// The form of `sign-in`.
+    pub(super) fn sign_in_form<'m>(&self, request: &Request<'m>) -> Result<SignInForm<'m>> {
         let login = request.login()?;
         let asked = request.map("device")?;
-        let label = Device::label_of(asked.get("label"))?;
-        let known = match asked.get("id") {
+        let label = asked.and_then(|asked| asked.get("label")).map(Device::label_of).transpose()?;
+        let known = match asked.and_then(|asked| asked.get("id")) {
             None => None,
             Some(id) => Some(id.as_str().ok_or_else(|| bad("`device.id` is a string"))?),
         };
+        Ok(SignInForm { proof: self.proof(request, login)?, known, label })
+    }
+
+    /// `sign-in`: K as the server holds it, and a token.
+    pub(super) fn sign_in(&self, form: &SignInForm<'_>) -> Result<Fields> {
+        let SignInForm { proof, known, label } = form;
+        let login = proof.login;
         let token = b64(&random::<32>()?);
         let fresh = b64(&random::<16>()?);
-        self.check_challenge(request, login)?;
+        self.check_proof(proof)?;
         write_kept(self.engine, self.org, |kept| {
-            let Proven { mut account, wrap, auth } = self.prove(kept, request, login)?;
+            let Proven { mut account, wrap, auth } = self.prove(kept, proof)?;
             self.check_enters(kept, &account)?;
             let id = known.unwrap_or(&fresh);
             let place = account.devices.iter().position(|device| device.id == id);
@@ -222,7 +303,7 @@ impl Service<'_> {
                     ));
                 }
                 (None, None) => {
-                    let (id, label) = (fresh.clone(), label.clone());
+                    let (id, label) = (fresh.clone(), label.clone().unwrap_or_default());
                     Device { id, label, first: self.now_ms, last: self.now_ms, token: None }
                 }
             };
@@ -241,8 +322,8 @@ impl Service<'_> {
             )?;
             device.last = self.now_ms;
             device.token = Some(digest);
-            if asked.contains_key("label") {
-                device.label.clone_from(&label);
+            if let Some(label) = label {
+                device.label.clone_from(label);
             }
             let answer = entries_of([
                 ("pub", Value::Bytes(account.public.to_vec())),

@@ -1,36 +1,63 @@
 //! The limits of attempts (R74). They are of one instance, in memory, and bounded.
 //!
-//! They count by login and address first, so a stranger elsewhere cannot keep an owner out. Requests with a valid token
+//! They count by login and network first, so a stranger elsewhere cannot keep an owner out. Requests with a valid token
 //! are not limited: a session that renews its token carries the old one.
+//!
+//! Strangers cannot make it forget a count before its time. An attempt counts once its form and its challenge are right, and
+//! a network has a limit of its own. A table without room takes no new entry: an attempt that needs one has to wait.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::net::IpAddr;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::network::Network;
 
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 
-/// Failures of one login from one address that are free.
-const FREE: u32 = 5;
-
-/// How long failures count, and the longest wait.
+/// How long failures of a login from a network count, and the longest wait.
 const WINDOW_MS: u64 = 15 * MINUTE_MS;
 
-/// Failures of one login in an hour, from all addresses.
+/// Failures of one login from one network that are free.
+const FREE: u32 = 5;
+
+/// Failures of one login in an hour from everywhere; of the bearer of one token, too.
 const LOGIN_MAX: u32 = 100;
 
-/// Accounts made from one address in an hour.
-const SIGN_UPS_MAX: u32 = 10;
+/// Failures from one network in an hour, and from one site, of all logins.
+const NETWORK_MAX: u32 = 300;
+const SITE_MAX: u32 = 4 * NETWORK_MAX;
 
-/// Entries in memory. Beyond them, those that end first go first.
-const ENTRIES_MAX: usize = 50_000;
+/// Accounts made from one network in an hour, and from one site.
+const SIGN_UPS_MAX: u32 = 10;
+const SIGN_UPS_OF_SITE_MAX: u32 = 4 * SIGN_UPS_MAX;
+
+/// Other requests of strangers from one network in a minute.
+const ASKED_MAX: u32 = 300;
+
+/// Entries of a table in memory. To fill it takes as many failures as some hundred networks may have.
+const ENTRIES_MAX: usize = 200_000;
+
+/// Cells of [`Asked`].
+const CELLS: u64 = 1 << 14;
+
+/// How often a full table is searched for entries that have ended: a search takes milliseconds.
+const SWEEP_MS: u64 = 1_000;
 
 /// The attempt comes too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
     /// Seconds until the next one may come.
     pub seconds: u64,
+}
+
+/// The attempts that an entry bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    /// A login from a network: some failures are free, each further one doubles the wait.
+    Pair,
+    /// So many in an hour.
+    Hour(u32),
 }
 
 #[derive(Clone, Copy, Default)]
@@ -42,108 +69,108 @@ struct Entry {
     closed_until: u64,
 }
 
+/// Entries of which none is dropped before its time, unless its count is taken back.
+struct Table {
+    entries: HashMap<u64, Entry>,
+    entries_max: usize,
+    swept_ms: Option<u64>,
+    /// No entry ended earlier, at the last sweep.
+    first_end: u64,
+}
+
+/// The requests of each network in the current minute. Networks that fall on one cell share it, so there is nothing that
+/// strangers could fill.
+#[derive(Default)]
+struct Asked {
+    minute: u64,
+    cells: Vec<u32>,
+}
+
 /// The failed attempts that an instance remembers.
 #[derive(Default)]
 pub struct Failures {
-    entries: Mutex<HashMap<u64, Entry>>,
+    strangers: Mutex<Table>,
+    /// Entries of tokens, which strangers do not have: a flood of strangers leaves their room free.
+    owners: Mutex<Table>,
+    asked: Mutex<Asked>,
     /// Strangers choose logins: they must not choose keys of the table.
     hasher: RandomState,
 }
 
+/// An attempt that counts as a failure, unless it is taken back.
+#[must_use]
+pub struct Attempt<'f> {
+    table: &'f Mutex<Table>,
+    counted: Vec<(u64, Bound)>,
+}
+
 impl Failures {
-    /// Counts an attempt on a login from an address, as if it had failed, if it may be looked at now.
-    pub fn begin(&self, (org, login): (&str, &str), from: IpAddr, now_ms: u64) -> Result<(), Late> {
-        let (pair, all) = self.keys((org, login), from);
-        let mut entries = self.lock();
-        let until = |key| entries.get(&key).copied().unwrap_or_default().closed_until;
-        late(until(pair).max(until(all)), now_ms)?;
-        make_room(&mut entries, now_ms);
-        let entry = counted(&mut entries, pair, now_ms, WINDOW_MS);
-        if entry.count >= FREE {
-            // 15 s, then twice as long each time.
-            let wait = (15_000_u64 << (entry.count - FREE).min(6)).min(WINDOW_MS);
-            entry.closed_until = now_ms + wait;
-            entry.until = entry.until.max(now_ms + wait + WINDOW_MS);
-        }
-        close_if_full(counted(&mut entries, all, now_ms, HOUR_MS));
-        Ok(())
+    /// Counts an attempt on a login from a network, as if it had failed, if it may be looked at now: many at once must not
+    /// all pass.
+    pub fn begin(&self, (org, login): (&str, &str), from: Network, now_ms: u64) -> Result<Attempt<'_>, Late> {
+        let mut keys = vec![
+            (self.key(&("pair", org, login, from)), Bound::Pair),
+            (self.key(&("login", org, login)), Bound::Hour(LOGIN_MAX)),
+            (self.key(&("network", from)), Bound::Hour(NETWORK_MAX)),
+        ];
+        keys.extend(from.site().map(|site| (self.key(&("site", site)), Bound::Hour(SITE_MAX))));
+        take(&self.strangers, keys, now_ms)
     }
 
-    /// Takes an attempt back that showed nothing of the secret.
-    pub fn undo(&self, of: (&str, &str), from: IpAddr) {
-        let (pair, all) = self.keys(of, from);
-        let mut entries = self.lock();
-        for (key, full) in [(pair, FREE), (all, LOGIN_MAX)] {
-            if let Some(entry) = entries.get_mut(&key) {
-                entry.count = entry.count.saturating_sub(1);
-                if entry.count < full {
-                    entry.closed_until = 0;
-                }
+    /// The same for the bearer of a token of that login. A token that has had its hundred failures of an hour spares its
+    /// bearer the limits no more.
+    pub fn begin_by(&self, (org, token): (&str, &str), now_ms: u64) -> Result<Attempt<'_>, Late> {
+        let keys = vec![(self.key(&("token", org, token)), Bound::Hour(LOGIN_MAX))];
+        take(&self.owners, keys, now_ms)
+    }
+
+    /// Counts an account that is made from a network.
+    pub fn sign_up(&self, from: Network, now_ms: u64) -> Result<(), Late> {
+        let mut keys = vec![(self.key(&("sign-up", from)), Bound::Hour(SIGN_UPS_MAX))];
+        let of_site = Bound::Hour(SIGN_UPS_OF_SITE_MAX);
+        keys.extend(from.site().map(|site| (self.key(&("sign-up", site)), of_site)));
+        take(&self.strangers, keys, now_ms).map(drop)
+    }
+
+    /// Counts a request of a stranger that guesses no passphrase.
+    pub fn asked(&self, from: Network, now_ms: u64) -> Result<(), Late> {
+        let mut asked = lock(&self.asked);
+        let minute = now_ms / MINUTE_MS;
+        if asked.minute != minute || asked.cells.is_empty() {
+            *asked = Asked { minute, cells: vec![0; CELLS as usize] };
+        }
+        let cell = self.key(&("asked", from)) % CELLS;
+        let Some(count) = asked.cells.get_mut(cell as usize) else { return Ok(()) };
+        *count = count.saturating_add(1);
+        if *count <= ASKED_MAX { Ok(()) } else { late((minute + 1) * MINUTE_MS, now_ms) }
+    }
+
+    fn key(&self, of: &impl Hash) -> u64 {
+        self.hasher.hash_one(of)
+    }
+}
+
+impl Attempt<'_> {
+    /// Takes it back: it showed nothing of the secret.
+    pub fn undo(self) {
+        let mut table = lock(self.table);
+        self.counted.iter().for_each(|&(key, bound)| table.take_back(key, bound));
+    }
+
+    /// Takes it back, and forgets the failures of the login from this network: its owner has come in.
+    pub fn succeeded(self) {
+        let mut table = lock(self.table);
+        for &(key, bound) in &self.counted {
+            match bound {
+                Bound::Pair => drop(table.entries.remove(&key)),
+                Bound::Hour(_) => table.take_back(key, bound),
             }
         }
     }
-
-    /// Forgets the failures of a login from an address: its owner has come in.
-    pub fn succeeded(&self, of: (&str, &str), from: IpAddr) {
-        self.undo(of, from);
-        let (pair, _) = self.keys(of, from);
-        self.lock().remove(&pair);
-    }
-
-    /// Counts a failure of the bearer of a token.
-    pub fn failed_by(&self, (org, token): (&str, &str), now_ms: u64) {
-        let key = self.key(&(org, token));
-        let mut entries = self.lock();
-        make_room(&mut entries, now_ms);
-        close_if_full(counted(&mut entries, key, now_ms, HOUR_MS));
-    }
-
-    /// Whether a token has had its hundred failures of an hour: it no longer spares its bearer the limits.
-    pub fn is_spent(&self, (org, token): (&str, &str), now_ms: u64) -> bool {
-        let entry = self.lock().get(&self.key(&(org, token))).copied().unwrap_or_default();
-        late(entry.closed_until, now_ms).is_err()
-    }
-
-    /// Counts an account that is made from an address.
-    pub fn sign_up(&self, from: IpAddr, now_ms: u64) -> Result<(), Late> {
-        let key = self.key(&("sign-up", network(from)));
-        let mut entries = self.lock();
-        make_room(&mut entries, now_ms);
-        let entry = counted(&mut entries, key, now_ms, HOUR_MS);
-        if entry.count > SIGN_UPS_MAX {
-            entry.closed_until = entry.until;
-        }
-        late(entry.closed_until, now_ms)
-    }
-
-    fn keys(&self, (org, login): (&str, &str), from: IpAddr) -> (u64, u64) {
-        (self.key(&(org, login, network(from))), self.key(&(org, login)))
-    }
-
-    fn key(&self, of: &impl std::hash::Hash) -> u64 {
-        self.hasher.hash_one(of)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// The caller as limits see it: of IPv6, the network, whose addresses belong to one.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(six) => {
-            let [a, b, c, d, ..] = six.segments();
-            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
-        }
-    }
-}
-
-fn close_if_full(entry: &mut Entry) {
-    if entry.count >= LOGIN_MAX {
-        entry.closed_until = entry.until;
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn late(closed_until: u64, now_ms: u64) -> Result<(), Late> {
@@ -153,101 +180,98 @@ fn late(closed_until: u64, now_ms: u64) -> Result<(), Late> {
     }
 }
 
-fn counted(entries: &mut HashMap<u64, Entry>, key: u64, now_ms: u64, window: u64) -> &mut Entry {
-    let entry = entries.entry(key).or_default();
-    if entry.until <= now_ms {
-        *entry = Entry { count: 0, until: now_ms + window, closed_until: 0 };
-    }
-    entry.count = entry.count.saturating_add(1);
-    entry
+fn take(table: &Mutex<Table>, keys: Vec<(u64, Bound)>, now_ms: u64) -> Result<Attempt<'_>, Late> {
+    lock(table).take(&keys, now_ms)?;
+    Ok(Attempt { table, counted: keys })
 }
 
-fn make_room(entries: &mut HashMap<u64, Entry>, now_ms: u64) {
-    if entries.len() < ENTRIES_MAX {
-        return;
-    }
-    entries.retain(|_, entry| entry.until > now_ms);
-    if entries.len() >= ENTRIES_MAX {
-        let mut ends: Vec<u64> = entries.values().map(|entry| entry.until).collect();
-        let middle = ends.len() / 2;
-        let (_, median, _) = ends.select_nth_unstable(middle);
-        let median = *median;
-        // Those that keep somebody waiting stay as long as there is room: strangers must not flush them.
-        entries.retain(|_, entry| entry.until > median || entry.closed_until > now_ms);
-        if entries.len() >= ENTRIES_MAX {
-            entries.retain(|_, entry| entry.until > median);
+impl Bound {
+    /// How long a first count lasts.
+    fn window_ms(self) -> u64 {
+        match self {
+            Bound::Pair => WINDOW_MS,
+            Bound::Hour(_) => HOUR_MS,
         }
+    }
+
+    /// The count at which an entry closes.
+    fn full(self) -> u32 {
+        match self {
+            Bound::Pair => FREE,
+            Bound::Hour(most) => most,
+        }
+    }
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Table { entries: HashMap::new(), entries_max: ENTRIES_MAX, swept_ms: None, first_end: 0 }
+    }
+}
+
+impl Table {
+    /// Counts one in each of these entries, or in none.
+    fn take(&mut self, keys: &[(u64, Bound)], now_ms: u64) -> Result<(), Late> {
+        let closed = keys.iter().filter_map(|(key, _)| self.entries.get(key)).map(|entry| entry.closed_until);
+        late(closed.max().unwrap_or(0), now_ms)?;
+        self.make_room(keys, now_ms)?;
+        for (key, bound) in keys {
+            self.count(*key, *bound, now_ms);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, key: u64, bound: Bound, now_ms: u64) {
+        let entry = self.entries.entry(key).or_default();
+        if entry.until <= now_ms {
+            *entry = Entry { count: 0, until: now_ms + bound.window_ms(), closed_until: 0 };
+        }
+        entry.count = entry.count.saturating_add(1);
+        if entry.count < bound.full() {
+            return;
+        }
+        match bound {
+            Bound::Pair => {
+                // 15 s, then twice as long each time.
+                let wait = (15_000_u64 << (entry.count - FREE).min(6)).min(WINDOW_MS);
+                entry.closed_until = now_ms + wait;
+                entry.until = entry.until.max(now_ms + wait + WINDOW_MS);
+            }
+            Bound::Hour(_) => entry.closed_until = entry.until,
+        }
+    }
+
+    fn take_back(&mut self, key: u64, bound: Bound) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        entry.count = entry.count.saturating_sub(1);
+        if entry.count < bound.full() {
+            entry.closed_until = 0;
+        }
+        if entry.count == 0 {
+            self.entries.remove(&key);
+        }
+    }
+
+    /// Makes room for those of these entries that are not there. Only entries that have ended go.
+    fn make_room(&mut self, keys: &[(u64, Bound)], now_ms: u64) -> Result<(), Late> {
+        let new = keys.iter().filter(|(key, _)| !self.entries.contains_key(key)).count();
+        if new == 0 || self.entries.len() + new <= self.entries_max {
+            return Ok(());
+        }
+        // The clock may have been set back.
+        let is_fresh = |swept: u64| (swept..swept.saturating_add(SWEEP_MS)).contains(&now_ms);
+        if !self.swept_ms.is_some_and(is_fresh) {
+            self.swept_ms = Some(now_ms);
+            self.entries.retain(|_, entry| entry.until > now_ms);
+            self.first_end = self.entries.values().map(|entry| entry.until).min().unwrap_or(now_ms);
+        }
+        if self.entries.len() + new <= self.entries_max {
+            return Ok(());
+        }
+        Err(Late { seconds: self.first_end.saturating_sub(now_ms).div_ceil(1_000).max(1) })
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
-    const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
-    const ADA: (&str, &str) = ("o", "ada");
-
-    #[test]
-    fn five_failures_are_free_and_each_further_one_doubles_the_wait() {
-        let (failures, mut now) = (Failures::default(), 0);
-        for _ in 0..4 {
-            assert_eq!(failures.begin(ADA, HERE, now), Ok(()));
-        }
-        for wait in [15, 30, 60, 120, 240, 480, 900, 900] {
-            assert_eq!(failures.begin(ADA, HERE, now), Ok(()));
-            assert_eq!(failures.begin(ADA, HERE, now), Err(Late { seconds: wait }));
-            assert_eq!(failures.begin(ADA, THERE, now), Ok(()), "another address is not kept out");
-            failures.succeeded(ADA, THERE);
-            now += wait * 1_000;
-        }
-        failures.succeeded(ADA, HERE);
-        for _ in 0..5 {
-            assert_eq!(failures.begin(ADA, HERE, now), Ok(()));
-            failures.undo(ADA, HERE);
-        }
-        assert_eq!(failures.begin(ADA, HERE, now), Ok(()), "attempts that were taken back do not count");
-    }
-
-    #[test]
-    fn a_hundred_failures_of_a_login_end_its_hour_from_all_addresses() {
-        let failures = Failures::default();
-        for n in 0..100_u8 {
-            assert_eq!(failures.begin(ADA, IpAddr::from([10, 1, 0, n]), 0), Ok(()));
-        }
-        assert_eq!(failures.begin(ADA, THERE, 0), Err(Late { seconds: 3_600 }));
-        assert_eq!(failures.begin(("o", "bob"), THERE, 0), Ok(()));
-        assert_eq!(failures.begin(ADA, THERE, HOUR_MS), Ok(()));
-    }
-
-    #[test]
-    fn an_address_makes_ten_accounts_an_hour() {
-        let failures = Failures::default();
-        for _ in 0..SIGN_UPS_MAX {
-            assert_eq!(failures.sign_up(HERE, 0), Ok(()));
-        }
-        assert!(failures.sign_up(HERE, 0).is_err());
-        assert_eq!(failures.sign_up(THERE, 0), Ok(()));
-        assert_eq!(failures.sign_up(HERE, HOUR_MS), Ok(()));
-    }
-
-    #[test]
-    fn the_addresses_of_a_network_count_together() {
-        let failures = Failures::default();
-        for n in 0..u16::try_from(SIGN_UPS_MAX).unwrap() {
-            assert_eq!(failures.sign_up(IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, n]), 0), Ok(()));
-        }
-        assert!(failures.sign_up(IpAddr::from([0x2001, 0xdb8, 0, 1, 9, 9, 9, 9]), 0).is_err());
-        assert_eq!(failures.sign_up(IpAddr::from([0x2001, 0xdb8, 0, 2, 0, 0, 0, 0]), 0), Ok(()));
-    }
-
-    #[test]
-    fn memory_is_bounded() {
-        let failures = Failures::default();
-        for n in 0..(3 * ENTRIES_MAX as u64) {
-            assert_eq!(failures.begin(("o", &n.to_string()), HERE, n), Ok(()));
-            assert!(failures.lock().len() <= ENTRIES_MAX + 2);
-        }
-    }
-}
+mod tests;

@@ -4,10 +4,10 @@
 use escale::model::{Value, sha_s};
 use escale::{Code, Error, Result};
 
-use super::enter::{Proven, end_token, last_use, put, random, stored};
+use super::enter::{Proof, Proven, end_token, last_use, put, random, stored};
 use super::formulas::b64;
 use super::message::{Fields, Request, Service};
-use super::record::{Account, bad, entries_of, map_of, number};
+use super::record::{Account, Wrap, bad, entries_of, map_of, number};
 use super::tokens::Entered;
 use super::{INVITATIONS, TOKENS};
 use crate::engine::{ACCOUNTS, Engine, KeptWrite, ROLES, read_kept, write_kept};
@@ -15,24 +15,46 @@ use crate::engine::{ACCOUNTS, Engine, KeptWrite, ROLES, read_kept, write_kept};
 /// How long an invitation stays open, in milliseconds: 14 days.
 const INVITATION_MS: u64 = 14 * 86_400_000;
 
+/// A change of the wraps of an account.
+pub(super) struct ChangeForm<'m> {
+    pub(super) proof: Proof<'m>,
+    put: Vec<Wrap>,
+    remove: Vec<String>,
+    ends_others: bool,
+}
+
 impl Service<'_> {
-    /// `wraps`: changes the wraps, or only lists them.
-    pub(super) fn wraps(&self, request: &Request, entered: &Entered) -> Result<Fields> {
-        if !request.has("proof") {
-            let account = self.own(entered)?;
-            return Ok(list_of(&account));
-        }
-        let put_wraps = if request.has("put") { request.wraps("put", self.now_ms)? } else { Vec::new() };
-        let remove = request.texts("remove")?;
+    /// `wraps` without a proof: lists them.
+    pub(super) fn wraps(&self, entered: &Entered) -> Result<Fields> {
+        self.own(entered).map(|account| list_of(&account))
+    }
+
+    /// The form of `wraps` with a proof.
+    pub(super) fn change_form<'m>(
+        &self,
+        request: &Request<'m>,
+        entered: &'m Entered,
+    ) -> Result<ChangeForm<'m>> {
         let ends_others = match request.optional_text("revoke")? {
             None => false,
             Some("others") => true,
             Some(_) => return Err(bad("`revoke` is `others`")),
         };
+        Ok(ChangeForm {
+            put: request.wraps("put", self.now_ms)?,
+            remove: request.texts("remove")?,
+            ends_others,
+            proof: self.proof(request, &entered.login)?,
+        })
+    }
+
+    /// `wraps` with a proof: changes them.
+    pub(super) fn change(&self, form: &ChangeForm<'_>, entered: &Entered) -> Result<Fields> {
+        self.check_proof(&form.proof)?;
         write_kept(self.engine, self.org, |kept| {
-            let Proven { mut account, .. } = self.prove(kept, request, &entered.login)?;
-            account.change_wraps(put_wraps.clone(), &remove)?;
-            if ends_others {
+            let Proven { mut account, .. } = self.prove(kept, &form.proof)?;
+            account.change_wraps(form.put.clone(), &form.remove)?;
+            if form.ends_others {
                 for device in account.devices.iter_mut().filter(|device| device.id != entered.device) {
                     end_token(kept, device)?;
                 }
@@ -59,8 +81,7 @@ impl Service<'_> {
     }
 
     /// `revoke`: ends a device, or all others. Its next sign-in is `device_revoked`.
-    pub(super) fn revoke(&self, request: &Request, entered: &Entered) -> Result<Fields> {
-        let id = request.text("device")?;
+    pub(super) fn revoke(&self, id: &str, entered: &Entered) -> Result<Fields> {
         self.end_devices(
             entered,
             |device| if id == "others" { device != entered.device } else { device == id },
@@ -93,10 +114,10 @@ impl Service<'_> {
     }
 
     /// `close`: removes the account's wraps, devices and tokens. Its login and its id stay taken.
-    pub(super) fn close(&self, request: &Request, entered: &Entered) -> Result<Fields> {
-        let forces = request.flag("force")?;
+    pub(super) fn close(&self, proof: &Proof<'_>, forces: bool) -> Result<Fields> {
+        self.check_proof(proof)?;
         write_kept(self.engine, self.org, |kept| {
-            let Proven { mut account, .. } = self.prove(kept, request, &entered.login)?;
+            let Proven { mut account, .. } = self.prove(kept, proof)?;
             for mut device in std::mem::take(&mut account.devices) {
                 end_token(kept, &mut device)?;
             }

@@ -7,7 +7,8 @@ use escale::limits::TEXT_CHARS_MAX;
 use escale::model::Value;
 use escale::{Code, Error, Result};
 
-use super::enter::SignUp;
+use super::enter::{Proof, SignInForm, SignUp, SignUpForm};
+use super::manage::ChangeForm;
 use super::record::{WRAPS_MAX, Wrap, bad};
 use super::tokens::Entered;
 use crate::engine::{Engine, Restrictions, check_enters, site_secret};
@@ -34,15 +35,52 @@ pub(super) struct Service<'s> {
     pub(super) secret: [u8; 32],
 }
 
-/// Answers a request of an org. `entered` is the bearer of its token, if it has a valid one. Errors: those of R74's table,
-/// `malformed`, `wrong_protocol`, `unauthorized`.
-pub fn answer(
-    engine: &Engine,
-    org: &str,
+/// A request, with every field that its form needs.
+pub(super) enum Form<'m> {
+    Start { login: &'m str, wrap: &'m str },
+    SignUp(SignUpForm<'m>),
+    SignIn(SignInForm<'m>),
+    Wraps,
+    Change(ChangeForm<'m>),
+    Devices,
+    Revoke(&'m str),
+    SignOut,
+    Close(Proof<'m>, bool),
+}
+
+/// A request whose form and challenge are right. No account was read for it, so a refusal tells nothing.
+pub struct Checked<'m> {
+    service: Service<'m>,
+    form: Form<'m>,
+    entered: Option<&'m Entered>,
+}
+
+/// How the limits count a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts<'m> {
+    /// Nothing: its bearer has signed in.
+    Nothing,
+    /// A request of a stranger.
+    Asked,
+    /// An account that is made.
+    SignUp,
+    /// A proof of a passphrase, which can be guessed. Codes and passkeys are random, and too long for that.
+    Guess {
+        /// The login whose passphrase it is.
+        login: &'m str,
+    },
+}
+
+/// Checks a request of an org as far as it needs no account. `entered` is the bearer of its token, if it has a valid one.
+/// Errors: `malformed`, `wrong_protocol`, `unauthorized`; `account_closed` for a bearer; `contention` for a challenge that
+/// is unknown or too old.
+pub fn check<'m>(
+    engine: &'m Engine,
+    org: &'m str,
     sign_up: SignUp,
-    message: &Value,
-    entered: Option<&Entered>,
-) -> Result<Value> {
+    message: &'m Value,
+    entered: Option<&'m Entered>,
+) -> Result<Checked<'m>> {
     let map = message.as_map().ok_or_else(|| bad("a map was expected"))?;
     if map.get("p").and_then(Value::as_u64) != Some(1) {
         return Err(Error::new(Code::WrongProtocol, "protocol 1 was expected"));
@@ -51,28 +89,88 @@ pub fn answer(
     let request = Request { map, name };
     let secret = site_secret(engine, "account challenges")?;
     let service = Service { engine, org, sign_up, now_ms: engine.clock_ms(), secret };
-    let entered = || {
+    let bearer = || {
         let entered = entered.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"))?;
         let caller = Restrictions::of(engine).restricted(org, entered.caller.clone())?;
         check_enters(engine, org, &caller).map(|()| entered)
     };
-    let answer = match name {
-        "start" => service.start(&request),
-        "sign-up" => service.sign_up(&request),
-        "sign-in" => service.sign_in(&request),
-        "wraps" => service.wraps(&request, request.of(entered()?)?),
-        "devices" => service.devices(entered()?),
-        "revoke" => service.revoke(&request, entered()?),
-        "sign-out" => service.sign_out(entered()?),
-        "close" => service.close(&request, request.of(entered()?)?),
-        _ => Err(bad("`do` names no request")),
+    let form = match name {
+        "start" => Form::Start { login: request.login()?, wrap: request.text("wrap")? },
+        "sign-up" => Form::SignUp(service.sign_up_form(&request)?),
+        "sign-in" => Form::SignIn(service.sign_in_form(&request)?),
+        "wraps" => {
+            let entered = request.of(bearer()?)?;
+            if request.has("proof") {
+                Form::Change(service.change_form(&request, entered)?)
+            } else {
+                Form::Wraps
+            }
+        }
+        "devices" => bearer().map(|_| Form::Devices)?,
+        "revoke" => bearer().and_then(|_| request.text("device")).map(Form::Revoke)?,
+        "sign-out" => bearer().map(|_| Form::SignOut)?,
+        "close" => {
+            let entered = request.of(bearer()?)?;
+            Form::Close(service.proof(&request, &entered.login)?, request.flag("force")?)
+        }
+        _ => return Err(bad("`do` names no request")),
     };
-    answer.map(Value::Map)
+    Ok(Checked { service, form, entered })
 }
 
-impl Request<'_> {
+/// Checks a request, and answers it: see [`check`] and [`Checked::answer`].
+pub fn answer(
+    engine: &Engine,
+    org: &str,
+    sign_up: SignUp,
+    message: &Value,
+    entered: Option<&Entered>,
+) -> Result<Value> {
+    check(engine, org, sign_up, message, entered)?.answer()
+}
+
+impl<'m> Checked<'m> {
+    /// How the limits count it.
+    pub fn counts(&self) -> Counts<'m> {
+        match &self.form {
+            Form::Start { .. } => Counts::Asked,
+            Form::SignUp(_) => Counts::SignUp,
+            Form::SignIn(SignInForm { proof, .. })
+            | Form::Change(ChangeForm { proof, .. })
+            | Form::Close(proof, _) => {
+                if proof.is_guessable() {
+                    Counts::Guess { login: proof.login }
+                } else {
+                    Counts::Asked
+                }
+            }
+            Form::Wraps | Form::Devices | Form::Revoke(_) | Form::SignOut => Counts::Nothing,
+        }
+    }
+
+    /// Answers it. Errors: those of R74's table, and `unauthorized`.
+    pub fn answer(&self) -> Result<Value> {
+        let service = &self.service;
+        let bearer =
+            || self.entered.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"));
+        let answer = match &self.form {
+            Form::Start { login, wrap } => service.start(login, wrap),
+            Form::SignUp(form) => service.sign_up(form),
+            Form::SignIn(form) => service.sign_in(form),
+            Form::Wraps => service.wraps(bearer()?),
+            Form::Change(form) => service.change(form, bearer()?),
+            Form::Devices => service.devices(bearer()?),
+            Form::Revoke(device) => service.revoke(device, bearer()?),
+            Form::SignOut => service.sign_out(bearer()?),
+            Form::Close(proof, forces) => service.close(proof, *forces),
+        };
+        answer.map(Value::Map)
+    }
+}
+
+impl<'m> Request<'m> {
     /// The name of the request.
-    pub(super) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &'m str {
         self.name
     }
 
@@ -89,11 +187,11 @@ impl Request<'_> {
     }
 
     /// A text of 1 to 1,024 characters.
-    pub(super) fn text(&self, name: &str) -> Result<&str> {
+    pub(super) fn text(&self, name: &str) -> Result<&'m str> {
         self.optional_text(name)?.ok_or_else(|| bad(&format!("`{name}` is missing")))
     }
 
-    pub(super) fn optional_text(&self, name: &str) -> Result<Option<&str>> {
+    pub(super) fn optional_text(&self, name: &str) -> Result<Option<&'m str>> {
         match self.map.get(name) {
             None => Ok(None),
             Some(Value::String(text)) if !text.is_empty() && text.chars().count() <= TEXT_CHARS_MAX => {
@@ -103,7 +201,7 @@ impl Request<'_> {
         }
     }
 
-    pub(super) fn login(&self) -> Result<&str> {
+    pub(super) fn login(&self) -> Result<&'m str> {
         self.text("login")
     }
 
@@ -116,11 +214,11 @@ impl Request<'_> {
         found.ok_or_else(|| bad(&format!("`{name}` has {N} bytes")))
     }
 
-    /// A map; empty if there is none.
-    pub(super) fn map(&self, name: &str) -> Result<Fields> {
+    /// A map, if there is one.
+    pub(super) fn map(&self, name: &str) -> Result<Option<&'m Fields>> {
         match self.map.get(name) {
-            None => Ok(Fields::new()),
-            Some(Value::Map(map)) => Ok(map.clone()),
+            None => Ok(None),
+            Some(Value::Map(map)) => Ok(Some(map)),
             Some(_) => Err(bad(&format!("`{name}` is a map"))),
         }
     }
@@ -153,7 +251,7 @@ impl Request<'_> {
         }
     }
 
-    fn list(&self, name: &str) -> Result<&[Value]> {
+    fn list(&self, name: &str) -> Result<&'m [Value]> {
         match self.map.get(name) {
             None => Ok(&[]),
             Some(Value::Array(items)) if items.len() <= WRAPS_MAX => Ok(items),

@@ -9,14 +9,16 @@ mod failures;
 mod formulas;
 mod manage;
 mod message;
+mod network;
 mod record;
 mod tokens;
 
 pub use enter::SignUp;
-pub use failures::{Failures, Late};
+pub use failures::{Attempt, Failures, Late};
 pub use formulas::{Auth, account_id, is_proven, signature};
 pub use manage::{invite, set_role};
-pub use message::answer;
+pub use message::{Checked, Counts, answer, check};
+pub use network::{Network, Site};
 pub use tokens::{AccountTokens, Entered};
 
 /// The class of the stored tokens, by their digest.

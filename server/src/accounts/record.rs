@@ -134,14 +134,13 @@ impl Wrap {
 
 impl Device {
     /// Reads the label of a request. Errors: `malformed`, `too_large`.
-    pub(super) fn label_of(value: Option<&Value>) -> Result<String> {
+    pub(super) fn label_of(value: &Value) -> Result<String> {
         match value {
-            None => Ok(String::new()),
-            Some(Value::String(label)) if label.len() <= LABEL_BYTES_MAX => Ok(label.clone()),
-            Some(Value::String(_)) => {
+            Value::String(label) if label.len() <= LABEL_BYTES_MAX => Ok(label.clone()),
+            Value::String(_) => {
                 Err(Error::new(Code::TooLarge, format!("a label has at most {LABEL_BYTES_MAX} bytes")))
             }
-            Some(_) => Err(bad("`label` is a string")),
+            _ => Err(bad("`label` is a string")),
         }
     }
 

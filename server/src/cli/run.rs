@@ -20,7 +20,7 @@ use crate::clock::SystemClock;
 use crate::database::Database;
 use crate::engine::{Engine, Opening, with_files};
 use crate::files;
-use crate::http::{Origins, Proxies, ServeOptions, Tls, Tokens, start};
+use crate::http::{DEFS_BYTES_MAX, Origins, Proxies, ServeOptions, Tls, Tokens, start};
 use crate::import::{Summary, Target, import_file};
 use crate::seal::Seal;
 use crate::settings::Settings;
@@ -159,6 +159,9 @@ struct ServeArgs {
     /// Sockets open at once. Allow the process as many files, and 2,048 more for other connections.
     #[arg(long, value_name = "N", default_value_t = 12_000)]
     sockets: usize,
+    /// Bytes of the names that a socket may follow, all together. A socket with more of them is closed.
+    #[arg(long, value_name = "BYTES", default_value_t = DEFS_BYTES_MAX)]
+    defs_bytes: usize,
     /// Pulls that hints and confirmations may cause in a second. Further ones wait, in a random order.
     #[arg(long, value_name = "N", default_value_t = 400)]
     pulls: u64,
@@ -316,6 +319,7 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     options.sockets_max.1 = args.sockets.min(1_000_000);
     options.pulls = args.pulls.min(1_000_000);
+    options.defs_bytes_max = args.defs_bytes.min(16 << 20);
     options.compresses = args.compress == Switch::On;
     // Without a load balancer that asks, waiting helps nobody.
     let seconds = |given: Option<u64>, with_admin| {

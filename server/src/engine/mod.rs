@@ -29,7 +29,9 @@ pub use order::TRIES_MAX;
 pub(crate) use pull::connections;
 pub use pull::{Caller, Follower, Pushed, answer_while, head};
 pub use rights::restrictions::{Restriction, Restrictions, Schedule, check_enters};
-pub use rights::{ACCOUNT_IDS, ACCOUNTS, ROLES, put_account, read_kept, site_secret, write_kept};
+pub use rights::{
+    ACCOUNT_IDS, ACCOUNTS, ROLES, put_account, read_kept, read_kept_or_like, site_secret, write_kept,
+};
 pub use rights::{
     Access, Ask, Counter, Decision, DocumentChange, Hooks, KeptWrite, NewAccount, Readable, Verdict,
 };

@@ -1,6 +1,5 @@
 //! `POST {base}/{org}/account`: sign-up, sign-in, devices (R74).
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -10,12 +9,14 @@ use escale::model::Value;
 use escale::{Code, Error};
 use tracing::Span;
 
+use super::admission::{Holder, LIGHT_BYTES_MAX, weight};
 use super::auth::{Accounts, bearer};
 use super::entering::Connection;
 use super::reply::{Refusal, format_of, message};
 use super::state::{Peer, Server};
-use super::sync::{body, place, text};
-use crate::accounts::{AccountTokens, Entered, Failures, Late, answer as answer_of};
+use super::sync::text;
+use crate::accounts::Network;
+use crate::accounts::{AccountTokens, Attempt, Counts, Entered, Failures, Late, check};
 
 /// Bytes of a request: 16 wraps with long names.
 const BYTES_MAX: usize = 64 << 10;
@@ -44,111 +45,97 @@ async fn answer(
         return Err(Refusal::new(StatusCode::NOT_FOUND, Code::NotFound, what));
     }
     let token = bearer(text(request.headers(), &header::AUTHORIZATION)).map(str::to_owned);
-    let address = peer.0;
-    // The places are the account's, so the token is looked up before one is taken. One that this instance does not know
+    // The limits are the account's, so the token is looked up before anything else. One that this instance does not know
     // costs a look into the database by its digest, and connections are limited.
     let entered = server.entered(token.as_deref(), org).await?;
-    let caller =
-        entered.as_ref().map_or_else(|| address.to_string(), |entered| entered.caller.account.clone());
-    let slot = place(&server.requests, &caller)?;
-    let engaged = connection.engage();
+    let holder = Holder::of(entered.as_ref().map(|entered| entered.caller.account.as_str()), peer);
+    let visit = server.requests.visit(&holder, &connection)?;
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
-    let bytes = body(request, BYTES_MAX, server.body_max).await?;
-    let asked: Value = decode(format, &bytes, BYTES_MAX)?;
-    let attempt = Attempt { server, org: org.to_owned(), token, entered, address, asked };
-    let span = Span::current();
-    let work = move || {
-        let (_held, _in) = ((slot, engaged), span.enter());
-        attempt.answer()
+    let bytes = visit.body(request, BYTES_MAX).await?;
+    if weight(format, &bytes) > LIGHT_BYTES_MAX {
+        return Err(Error::new(Code::TooLarge, "the request has too many values").into());
+    }
+    let (waits, org) = (Arc::clone(&server), org.to_owned());
+    let (work, span) = (visit.work()?, Span::current());
+    let run = move || {
+        let _in = span.enter();
+        let asked = decode(format, &bytes, BYTES_MAX).map_err(refused)?;
+        let answer = Arrived { server, org, token, entered, from: peer.0, asked }.answer()?;
+        Ok(message(StatusCode::OK, format, &answer).map(|bytes| work.leave(bytes)))
     };
     let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
-    let answer = tokio::task::spawn_blocking(work).await.map_err(panicked)?.map_err(|refusal| *refusal)?;
-    Ok(message(StatusCode::OK, format, &answer).map(Body::from))
+    let answer = waits.in_time(tokio::task::spawn_blocking(run)).await?;
+    answer.map_err(panicked)?.map_err(|refusal: Box<Refusal>| *refusal)
 }
 
 /// A request, once it has arrived.
-struct Attempt {
+struct Arrived {
     server: Arc<Server>,
     org: String,
     token: Option<String>,
     /// The bearer of the token, if it is valid.
     entered: Option<Entered>,
-    address: IpAddr,
+    from: Network,
     asked: Value,
 }
 
-impl Attempt {
+impl Arrived {
+    /// Answers it. Its form and its challenge are checked first: only then does it count as an attempt.
     fn answer(&self) -> Result<Value, Box<Refusal>> {
-        let Attempt { server, org, entered, address, asked, .. } = self;
+        let Arrived { server, org, entered, from, asked, .. } = self;
         let Some(Accounts { sign_up, failures, .. }) = &server.accounts else {
-            return Err(Box::new(Error::new(Code::NotFound, "this server has no accounts").into()));
+            return Err(refused(Error::new(Code::NotFound, "this server has no accounts")));
         };
+        let checked = check(&server.engine, org, *sign_up, asked, entered.as_ref()).map_err(refused)?;
         let now_ms = server.engine.clock_ms();
-        let request = self.field("do").unwrap_or_default();
-        let late = |Late { seconds }| {
-            let what = format!("too many attempts: the next one may come in {seconds} s");
-            Box::new(Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, what).after(seconds))
+        let attempt = match checked.counts() {
+            Counts::Nothing => None,
+            Counts::Asked if entered.is_some() => None,
+            Counts::Asked => failures.asked(*from, now_ms).map(|()| None).map_err(late)?,
+            Counts::SignUp => failures.sign_up(*from, now_ms).map(|()| None).map_err(late)?,
+            Counts::Guess { login } => Some(self.attempt(failures, login, now_ms)?),
         };
-        if request == "sign-up" {
-            failures.sign_up(*address, now_ms).map_err(late)?;
+        let answer = checked.answer();
+        match (attempt, &answer) {
+            (Some(attempt), Ok(_)) => attempt.succeeded(),
+            (Some(attempt), Err(error)) if error.code() != Code::WrongPassphrase => attempt.undo(),
+            _ => {}
         }
-        // Each proof counts as a failure until it has succeeded: many at once must not all pass the check.
-        let proves = self.proves(request);
-        let is_owner = proves && self.is_owner(failures, now_ms).map_err(|error| Box::new(error.into()))?;
-        let (login, token) = (self.login(request), self.token.as_deref().unwrap_or_default());
-        if proves && !is_owner {
-            failures.begin((org, login), *address, now_ms).map_err(late)?;
-        }
-        let answer = answer_of(&server.engine, org, *sign_up, asked, entered.as_ref());
-        if proves {
-            match &answer {
-                Ok(_) => failures.succeeded((org, login), *address),
-                Err(error) if error.code() != Code::WrongPassphrase => {
-                    if !is_owner {
-                        failures.undo((org, login), *address);
-                    }
-                }
-                Err(_) if is_owner => failures.failed_by((org, token), now_ms),
-                Err(_) => {}
-            }
-        }
-        answer.map_err(|error| Box::new(error.into()))
+        answer.map_err(refused)
     }
 
-    /// Whether the request has a proof that is to be checked.
-    fn proves(&self, request: &str) -> bool {
-        let has_proof = self.asked.as_map().is_some_and(|map| map.contains_key("proof"));
-        match request {
-            "sign-in" => true,
-            "wraps" | "close" => has_proof && self.entered.is_some(),
-            _ => false,
+    /// Counts a guess at a passphrase. Who has the token of a device of the login, valid or expired, is not kept waiting: so
+    /// an attacker cannot block a renewal.
+    fn attempt<'f>(
+        &self,
+        failures: &'f Failures,
+        login: &str,
+        now_ms: u64,
+    ) -> Result<Attempt<'f>, Box<Refusal>> {
+        if let Some(token) = &self.token
+            && self.is_owner(token, login).map_err(refused)?
+            && let Ok(attempt) = failures.begin_by((&self.org, token), now_ms)
+        {
+            return Ok(attempt);
         }
+        failures.begin((&self.org, login), self.from, now_ms).map_err(late)
     }
 
-    /// Whether the caller has the token of a device of the login, valid or expired. It is not kept waiting, so an attacker
-    /// cannot block a renewal.
-    fn is_owner(&self, failures: &Failures, now_ms: u64) -> escale::Result<bool> {
-        let Some(token) = &self.token else { return Ok(false) };
-        if failures.is_spent((&self.org, token), now_ms) {
-            return Ok(false);
-        }
+    fn is_owner(&self, token: &str, login: &str) -> escale::Result<bool> {
         let owner = match &self.entered {
             Some(entered) => Some(entered.login.clone()),
             None => AccountTokens::login_of(&self.server.engine, &self.org, token)?,
         };
-        Ok(owner.as_deref() == Some(self.login(self.field("do").unwrap_or_default())))
+        Ok(owner.as_deref() == Some(login))
     }
+}
 
-    fn field(&self, name: &str) -> Option<&str> {
-        self.asked.as_map()?.get(name)?.as_str()
-    }
+fn refused(error: Error) -> Box<Refusal> {
+    Box::new(error.into())
+}
 
-    /// The login whose secret is proven: that of the token, except for a sign-in.
-    fn login(&self, request: &str) -> &str {
-        match &self.entered {
-            Some(entered) if request != "sign-in" => &entered.login,
-            _ => self.field("login").unwrap_or_default(),
-        }
-    }
+fn late(Late { seconds }: Late) -> Box<Refusal> {
+    let what = format!("too many attempts: the next one may come in {seconds} s");
+    Box::new(Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, what).after(seconds))
 }

@@ -1,12 +1,11 @@
 //! `POST {org}/files`, and `PUT` and `GET` of `{org}/file/{sha}`: objects under their hashes.
 //!
-//! An object has at most a mebibyte, so each is in memory once. A slow line may take minutes for one. So transfers have
-//! places of their own, and a body may continue as long as it brings something.
+//! An object has at most a mebibyte, so each is in memory once. A slow line may take minutes for one. So uploads have lines of
+//! their own, and so have downloads.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use escale::codec::{FileReply, FilesRequest, Format, decode};
@@ -14,24 +13,16 @@ use escale::limits::CHUNK_BYTES;
 use escale::model::Pk;
 use escale::model::schema::is_sha;
 use escale::{Code, Error};
-use http_body_util::BodyExt;
 use tracing::Span;
 
 use super::entering::Connection;
-use super::linger::leaving;
 use super::reply::{Refusal, format_of, message};
 use super::state::{Peer, Server};
-use super::sync::{body, enter, text};
+use super::sync::{enter, text};
 use crate::engine::{Filing, Object, Put};
 
 /// Bytes of a request about objects: 1,000 names, in JSON.
 const HAVE_BYTES_MAX: usize = 64 << 10;
-
-/// Bytes a second that a body must bring on average.
-const BYTES_PER_SECOND: usize = 5_000;
-
-/// How long the body of the largest object may take, beyond the time of any request.
-pub(super) const TRANSFER_MAX: Duration = Duration::from_secs((CHUNK_BYTES / BYTES_PER_SECOND) as u64 + 60);
 
 type From<'a> = (Peer, Arc<Connection>, &'a HeaderMap);
 
@@ -56,16 +47,18 @@ async fn have(
 ) -> Result<Response<Body>, Refusal> {
     let malformed = |what: &str| Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what);
     check_org(org)?;
-    let (guest, slot) = enter(server, &server.requests, org, (peer, request.headers())).await?;
-    let engaged = connection.engage();
+    let (guest, visit) = enter(server, &server.requests, org, (peer, &connection, request.headers())).await?;
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
-    let bytes = body(request, HAVE_BYTES_MAX, server.body_max).await?;
+    let bytes = visit.body(request, HAVE_BYTES_MAX).await?;
     let asked: FilesRequest = decode(format, &bytes, HAVE_BYTES_MAX)?;
     asked.check()?;
-    let (server, org) = (Arc::clone(server), org.to_owned());
-    let reply = blocking(move || Filing::of(&server.engine).have(&org, &guest.caller, &asked)).await?;
-    Ok(message(StatusCode::OK, format, &reply).map(|bytes| leaving(bytes, (slot, engaged))))
+    let (engine, org, work) = (Arc::clone(&server.engine), org.to_owned(), visit.work()?);
+    let answer = blocking(server, move || {
+        let reply = Filing::of(&engine).have(&org, &guest.caller, &asked)?;
+        Ok(message(StatusCode::OK, format, &reply).map(|bytes| work.leave(bytes)))
+    });
+    Ok(answer.await?)
 }
 
 pub(super) async fn put_file(
@@ -88,28 +81,24 @@ async fn put(
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
     check_org(org)?;
-    let (guest, slot) = enter(server, &server.transfers, org, (peer, request.headers())).await?;
-    let engaged = connection.engage();
+    let (guest, visit) = enter(server, &server.uploads, org, (peer, &connection, request.headers())).await?;
     check_name(&sha)?;
     let list = list_in(query)?;
     if !guest.caller.may_write {
         let what = "the token's role does not allow uploads";
         return Err(Refusal::new(StatusCode::FORBIDDEN, Code::Forbidden, what));
     }
-    let announced = text(request.headers(), &header::CONTENT_LENGTH).and_then(|n| n.parse::<u64>().ok());
-    if announced.is_some_and(|n| n > CHUNK_BYTES as u64) {
-        return Err(too_large());
-    }
-    let bytes = arrive(request.into_body(), server.body_max).await?;
-    let (server, org) = (Arc::clone(server), org.to_owned());
-    let put = blocking(move || {
-        let object = Object::new(&sha, list, bytes, server.engine.settings().file_bytes_max)?;
-        Filing::of(&server.engine).put_object(&org, &guest.caller, &object)
+    let bytes = visit.body(request, CHUNK_BYTES).await?;
+    let (engine, org, work) = (Arc::clone(&server.engine), org.to_owned(), visit.work()?);
+    let put = blocking(server, move || {
+        let object = Object::new(&sha, list, bytes.into(), engine.settings().file_bytes_max)?;
+        Ok((Filing::of(&engine).put_object(&org, &guest.caller, &object)?, work))
     });
-    match put.await? {
+    let (put, work) = put.await?;
+    match put {
         Put::Kept(until) => {
             let reply = message(StatusCode::OK, Format::Json, &FileReply { until });
-            Ok(reply.map(|bytes| leaving(bytes, (slot, engaged))))
+            Ok(reply.map(|bytes| work.leave(bytes)))
         }
         Put::Missing(files) => {
             let what = "the list names chunks that are not there: upload them first";
@@ -135,13 +124,12 @@ async fn get(
     (peer, connection, headers): From<'_>,
 ) -> Result<Response<Body>, Refusal> {
     check_org(org)?;
-    let (guest, slot) = enter(server, &server.transfers, org, (peer, headers)).await?;
-    let engaged = connection.engage();
+    let (guest, visit) = enter(server, &server.downloads, org, (peer, &connection, headers)).await?;
     check_name(&sha)?;
-    let (server, org) = (Arc::clone(server), org.to_owned());
-    let bytes = blocking(move || Filing::of(&server.engine).object(&org, &guest.caller, &sha)).await?;
-    let mut response =
-        ranged(bytes, text(headers, &header::RANGE)).map(|bytes| leaving(bytes, (slot, engaged)));
+    let (engine, org, work) = (Arc::clone(&server.engine), org.to_owned(), visit.work()?);
+    let read = move || Ok((Filing::of(&engine).object(&org, &guest.caller, &sha)?, work));
+    let (bytes, work) = blocking(server, read).await?;
+    let mut response = ranged(bytes, text(headers, &header::RANGE)).map(|bytes| work.leave(bytes));
     let octets = HeaderValue::from_static("application/octet-stream");
     response.headers_mut().insert(header::CONTENT_TYPE, octets);
     response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -205,39 +193,9 @@ fn list_in(query: Option<&str>) -> escale::Result<Option<u64>> {
     size.ok_or_else(|| Error::new(Code::Malformed, what))
 }
 
-/// The body of an upload. It may continue as long as it brings enough bytes, and is not silent for long.
-async fn arrive(mut body: Body, silent_max: Duration) -> Result<Vec<u8>, Refusal> {
-    let began = Instant::now();
-    let mut bytes = Vec::new();
-    loop {
-        let allowed = silent_max + Duration::from_secs((bytes.len() / BYTES_PER_SECOND) as u64);
-        let left = allowed.saturating_sub(began.elapsed()).min(silent_max);
-        let data: Bytes = match tokio::time::timeout(left, body.frame()).await {
-            Err(_) => return Err(too_slow()),
-            Ok(None) => return Ok(bytes),
-            Ok(Some(Err(_))) => {
-                return Err(Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, "the body is cut short"));
-            }
-            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
-        };
-        if bytes.len() + data.len() > CHUNK_BYTES {
-            return Err(too_large());
-        }
-        bytes.extend_from_slice(&data);
-    }
-}
-
-fn too_slow() -> Refusal {
-    Refusal::new(StatusCode::REQUEST_TIMEOUT, Code::Timeout, "the body took too long to arrive")
-}
-
-fn too_large() -> Refusal {
-    let what = format!("an object has at most {CHUNK_BYTES} bytes: cut the file into chunks");
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, what)
-}
-
 /// Runs work that waits for disks on a suitable thread.
 async fn blocking<T: Send + 'static>(
+    server: &Server,
     run: impl FnOnce() -> escale::Result<T> + Send + 'static,
 ) -> escale::Result<T> {
     let span = Span::current();
@@ -247,7 +205,7 @@ async fn blocking<T: Send + 'static>(
     };
     // An error here is a panic of the task, which is in the log.
     let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
-    tokio::task::spawn_blocking(run).await.map_err(panicked)?
+    server.in_time(tokio::task::spawn_blocking(run)).await?.map_err(panicked)?
 }
 
 #[cfg(test)]

@@ -12,13 +12,14 @@ use escale::model::{Def, DefKind, Version};
 use escale::{Code, Error};
 use tokio::time::{Instant, timeout};
 
+use super::admission::Holder;
 use super::entering::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
 use crate::engine::{Access, Caller, Follower, Readable, head, single_items};
 
-/// Bytes of a message or frame: enough for 1,000 defs with the longest names.
-pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Further bytes of a message: its token and its session, and the marks between the defs.
+const MESSAGE_BYTES_BESIDE: usize = 32 << 10;
 
 /// Bytes that a socket reads at once. It keeps room for them as long as it is open, and most sockets send one small
 /// message.
@@ -38,6 +39,22 @@ const CLOSE_TOO_MANY: u16 = 4429;
 const CLOSE_POLICY: u16 = 1008;
 const CLOSE_ERROR: u16 = 1011;
 const CLOSE_RESTART: u16 = 1012;
+
+/// Bytes of a message or frame. There is room for some more defs than a socket may have, so that a session that asks for
+/// too many learns why.
+pub(super) fn message_bytes_max(defs_bytes_max: usize) -> usize {
+    2 * defs_bytes_max + MESSAGE_BYTES_BESIDE
+}
+
+/// Bytes of the names of these defs. Names differ in length by a factor of fifty, so a number of defs bounds no memory.
+fn bytes_of(defs: &[Def]) -> usize {
+    let of = |def: &Def| match def.kind() {
+        DefKind::Class => 0,
+        DefKind::Document(pk) => "@".len() + pk.as_str().len(),
+        DefKind::Collection(name, hash) => "/@".len() + name.as_str().len() + hash.len(),
+    };
+    defs.iter().map(|def| def.class().as_str().len() + of(def)).sum()
+}
 
 /// The reason for closing a socket.
 struct Closing {
@@ -191,9 +208,9 @@ impl Live {
         self.token = first.token.clone().or(self.token.take());
         let guest = self.server.admit(self.token.as_deref(), &self.org).await?;
         self.caller = guest.caller;
-        let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
+        let holder = Holder::of(guest.account.as_deref(), peer);
         let full = |_| Closing::spread(CLOSE_TOO_MANY, Code::TooMany.as_str(), &self.server);
-        let _place = self.server.sockets.enter(&caller).map_err(full)?;
+        let _place = self.server.sockets.enter(&holder).map_err(full)?;
         let _counted = Counted::new(&self.server);
         // From here on the socket limit applies to it, not the connection limit.
         drop(connection);
@@ -422,8 +439,10 @@ impl Live {
             };
             self.count()?;
             self.format = format;
-            let message: LiveRequest = decode(format, &bytes, MESSAGE_BYTES_MAX)?;
-            if message.subs.len() > SUBS_MAX {
+            let bytes_max = message_bytes_max(self.server.defs_bytes_max);
+            let message: LiveRequest = decode(format, &bytes, bytes_max)?;
+            let is_too_long = bytes_of(&message.subs) > self.server.defs_bytes_max;
+            if message.subs.len() > SUBS_MAX || is_too_long {
                 return Err(Error::new(Code::TooLarge, "too many subscriptions").into());
             }
             if message.session.is_empty() || message.session.len() > TEXT_CHARS_MAX {

@@ -1,18 +1,16 @@
 //! HTTP and WebSocket: the transport of the engine's answers.
 
 mod account;
+mod admission;
 mod auth;
 mod entering;
 mod feed;
 mod files;
 mod hub;
-mod linger;
 mod live;
 mod operating;
 mod origin;
-mod rate_limit;
 mod reply;
-mod request_cost;
 mod router;
 mod serve;
 mod state;
@@ -21,4 +19,4 @@ mod sync;
 pub use auth::{Access, Role, Tokens};
 pub use entering::{Proxies, Tls};
 pub use origin::Origins;
-pub use serve::{Running, ServeOptions, start};
+pub use serve::{DEFS_BYTES_MAX, Running, ServeOptions, start};

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Path, State, WebSocketUpgrade};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use escale::codec::Format;
+use escale::limits::REQUEST_BYTES_MAX;
 use escale::model::Pk;
 use escale::{Code, Error};
 use tower::ServiceExt;
@@ -18,6 +19,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 use tracing::Instrument;
 
+use super::admission::LEAST_RATE;
 use super::auth::bearer;
 use super::entering::Connection;
 use super::operating::{route_of, span_of};
@@ -110,10 +112,11 @@ async fn get_live(
         return Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what).into_response(Format::Json);
     };
     let token = bearer(text(&headers, &header::AUTHORIZATION)).map(str::to_owned);
+    let bytes_max = live::message_bytes_max(server.defs_bytes_max);
     upgrade
         .read_buffer_size(live::READ_BYTES)
-        .max_message_size(live::MESSAGE_BYTES_MAX)
-        .max_frame_size(live::MESSAGE_BYTES_MAX)
+        .max_message_size(bytes_max)
+        .max_frame_size(bytes_max)
         .on_upgrade(move |socket| live::serve(server, org, (peer, connection), token, socket))
 }
 
@@ -139,8 +142,9 @@ async fn answered(server: &Server, router: Router, request: Request<Body>) -> Re
     let format = format_of(request.headers()).unwrap_or(Format::Json);
     let origin = request.headers().get(header::ORIGIN).cloned();
     let allowed = origin.as_ref().is_none_or(|o| o.to_str().is_ok_and(|o| server.origins.allows(o)));
-    let is_transfer = route_of(request.uri().path()) == "file";
-    let request_max = server.request_max + if is_transfer { files::TRANSFER_MAX } else { Duration::ZERO };
+    let bytes = request.body().size_hint().upper().unwrap_or(u64::MAX).min(REQUEST_BYTES_MAX as u64);
+    let arrives_in = server.body_max + Duration::from_secs(bytes / LEAST_RATE as u64);
+    let request_max = server.request_max + arrives_in;
     let mut response = if !allowed {
         let what = "pages of this origin may not call; allow it with --origin";
         return no_store(Refusal::new(StatusCode::FORBIDDEN, Code::Forbidden, what).into_response(format));
@@ -163,6 +167,10 @@ async fn answered(server: &Server, router: Router, request: Request<Body>) -> Re
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         let exposed = HeaderValue::from_static("Retry-After, Content-Range");
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
+    if server.is_tls {
+        // A browser that has met the server speaks to it by TLS alone from then on (RFC 6797).
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=63072000"));
     }
     no_store(response)
 }

@@ -10,14 +10,13 @@ use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
+use super::admission::{Gate, HeavyLane, Traffic};
 use super::auth::{Accounts, Tokens};
 use super::entering::{self, ConnectionLimits, Proxies, Tls};
 use super::feed::Follower;
 use super::hub::Hub;
 use super::operating::{self, Health, Metrics};
 use super::origin::Origins;
-use super::rate_limit::Gate;
-use super::request_cost::HeavyLane;
 use super::router::router;
 use super::state::{Server, stopped};
 use crate::accounts::SignUp;
@@ -42,6 +41,9 @@ pub(super) const REQUESTS_MAX: (usize, usize) = (32, 128);
 pub(super) const TRANSFERS_MAX: (usize, usize) = (8, 64);
 pub(super) const SOCKETS_MAX: (usize, usize) = (128, 12_000);
 pub(super) const PULLS: u64 = 400;
+
+/// Bytes of the names of defs that a socket may follow, unless the operator gives another number.
+pub const DEFS_BYTES_MAX: usize = 64 << 10;
 
 /// The options of an instance on the network.
 pub struct ServeOptions {
@@ -69,9 +71,9 @@ pub struct ServeOptions {
     pub compresses: bool,
     /// How long a request's header, or a socket's first message, may take to arrive.
     pub header_max: Duration,
-    /// How long a request's body may take to arrive.
+    /// How long a request's body may be silent, and how long it may be slower than the least rate.
     pub body_max: Duration,
-    /// How long a request may take in all.
+    /// How long a request may take, beyond the time that the least rate allows its body.
     pub request_max: Duration,
     /// How long a caller may leave sent data unread.
     pub stall_max: Duration,
@@ -86,10 +88,12 @@ pub struct ServeOptions {
     pub connections_max: usize,
     /// Requests in progress at once: for each account (or address, if there are no tokens), and in all.
     pub requests_max: (usize, usize),
-    /// Uploads and downloads of objects in progress, counted in the same way.
+    /// Uploads of objects in progress, counted in the same way, and downloads apart from them.
     pub transfers_max: (usize, usize),
     /// Sockets open at once, counted in the same way.
     pub sockets_max: (usize, usize),
+    /// Bytes of the names of defs that a socket may follow.
+    pub defs_bytes_max: usize,
     /// Pulls that hints and confirmations may cause in a second (R42).
     pub pulls: u64,
 }
@@ -120,6 +124,7 @@ impl ServeOptions {
             requests_max: REQUESTS_MAX,
             transfers_max: TRANSFERS_MAX,
             sockets_max: SOCKETS_MAX,
+            defs_bytes_max: DEFS_BYTES_MAX,
             pulls: PULLS,
         }
     }
@@ -144,6 +149,8 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         None => None,
     };
     let hub = Arc::new(Hub::new(options.pulls, u64::from_le_bytes(random()?)));
+    let needs_tokens = options.sign_up.is_some() || options.tokens.are_required();
+    let traffic = |most, lines_max| Traffic::new(most, lines_max, needs_tokens, options.body_max);
     let server = Arc::new(Server {
         engine: Arc::clone(&options.engine),
         tokens: if options.sign_up.is_some() { options.tokens.required() } else { options.tokens },
@@ -153,14 +160,17 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         compresses: options.compresses,
         first_max: options.header_max,
         body_max: options.body_max,
+        is_tls: options.tls.is_some(),
         request_max: options.request_max,
         send_max: options.send_max,
         alive_every: options.alive_every,
         token_every: options.token_every,
+        defs_bytes_max: options.defs_bytes_max,
         hub: Arc::clone(&hub),
-        requests: Gate::new(options.requests_max.0, options.requests_max.1),
-        transfers: Gate::new(options.transfers_max.0, options.transfers_max.1),
-        sockets: Gate::new(options.sockets_max.0, options.sockets_max.1),
+        requests: traffic(options.requests_max, usize::MAX),
+        uploads: traffic(options.transfers_max, options.transfers_max.1),
+        downloads: traffic(options.transfers_max, options.transfers_max.1),
+        sockets: Gate::new(options.sockets_max, needs_tokens),
         heavy: HeavyLane::new()?,
         health: Health::default(),
         metrics: Metrics::new(&options.engine.figures),

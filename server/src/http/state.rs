@@ -1,25 +1,24 @@
 //! The state that all connections of an instance share.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use escale::{Code, Error, Result};
 use tokio::sync::{RwLock, watch};
 
+use super::admission::{Gate, HeavyLane, Traffic};
 use super::auth::{Accounts, Guest, Tokens};
 use super::entering::Proxies;
 use super::hub::Hub;
 use super::operating::{Health, Metrics};
 use super::origin::Origins;
-use super::rate_limit::Gate;
-use super::request_cost::HeavyLane;
+use crate::accounts::Network;
 use crate::accounts::{AccountTokens, Entered};
 use crate::engine::{Caller, Engine, Restrictions, check_enters};
 
-/// The address of the caller.
+/// The network of the caller.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub IpAddr);
+pub(super) struct Peer(pub Network);
 
 /// The state that all connections share.
 pub(super) struct Server {
@@ -32,13 +31,18 @@ pub(super) struct Server {
     pub compresses: bool,
     pub first_max: Duration,
     pub body_max: Duration,
+    /// Whether callers speak TLS with this process itself.
+    pub is_tls: bool,
     pub request_max: Duration,
     pub send_max: Duration,
     pub alive_every: Duration,
     pub token_every: Duration,
+    /// Bytes of the names of defs that a socket may follow.
+    pub defs_bytes_max: usize,
     pub hub: Arc<Hub>,
-    pub requests: Arc<Gate>,
-    pub transfers: Arc<Gate>,
+    pub requests: Arc<Traffic>,
+    pub uploads: Arc<Traffic>,
+    pub downloads: Arc<Traffic>,
     pub sockets: Arc<Gate>,
     pub heavy: HeavyLane,
     pub health: Health,
@@ -124,6 +128,14 @@ fn enter(tokens: &AccountTokens, engine: &Engine, org: &str, token: &str) -> Res
         tracing::warn!(%error, "the use of a device could not be noted");
     }
     Ok(entered)
+}
+
+impl Server {
+    /// Waits for work on a request. Errors: `unavailable` if it takes too long; its end is not waited for.
+    pub(super) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        let late = |_| Error::new(Code::Unavailable, "the request took too long");
+        tokio::time::timeout(self.request_max, work).await.map_err(late)
+    }
 }
 
 /// Resolves once the server stops.

@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, StatusCode, header};
 use escale::codec::{Format, SyncRequest, decode};
 use escale::limits::REQUEST_BYTES_MAX;
 use escale::{Code, Error};
 use tracing::Span;
 
+use super::admission::{HEAVY_BYTES_MAX, Holder, LIGHT_BYTES_MAX, Traffic, Visit, weight};
 use super::auth::{Guest, bearer};
 use super::entering::Connection;
-use super::linger::leaving;
-use super::rate_limit::{Full, Gate, Slot};
 use super::reply::{Refusal, format_of, message};
-use super::request_cost::{HEAVY_BYTES_MAX, LIGHT_BYTES_MAX, weight};
 use super::state::{Peer, Server};
 use crate::engine::answer_while;
 
@@ -42,12 +39,15 @@ async fn answer(
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
     let malformed = |what: &str| Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what);
-    let (guest, slot) = enter(&server, &server.requests, org, (peer, request.headers())).await?;
-    let engaged = connection.engage();
+    let (guest, visit) =
+        enter(&server, &server.requests, org, (peer, &connection, request.headers())).await?;
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
-    let bytes = body(request, REQUEST_BYTES_MAX, server.body_max).await?;
+    let bytes = visit.body(request, REQUEST_BYTES_MAX).await?;
     let weight = weigh(format, &bytes).await?;
+    // The place is kept during the work: a caller that hangs up must not make room for more work than the gate allows.
+    let is_heavy = weight > LIGHT_BYTES_MAX;
+    let work = if is_heavy { visit.work_in_turn()? } else { visit.work()? };
     let waits = Waits::default();
     let run = {
         let (server, org, span) = (Arc::clone(&server), org.to_owned(), Span::current());
@@ -58,20 +58,15 @@ async fn answer(
             request.check()?;
             let reply = answer_while(&server.engine, (&org, &guest.caller), &request, &has_gone)?;
             server.metrics.ended(&reply.results);
-            // The place is kept during the work: a caller that hangs up must not make room for more work than
-            // the gate allows. It is kept while the reply is read, too: slow readers must not hold more
-            // replies than that.
-            Ok::<_, Error>(
-                message(StatusCode::OK, format, &reply).map(|bytes| leaving(bytes, (slot, engaged))),
-            )
+            Ok::<_, Error>(message(StatusCode::OK, format, &reply).map(|bytes| work.leave(bytes)))
         }
     };
-    let reply = if weight > LIGHT_BYTES_MAX {
-        server.heavy.run(run).await
+    let reply = if is_heavy {
+        server.in_time(server.heavy.run(run)).await?
     } else {
         // An error here is a panic of the task, which is in the log.
         let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
-        tokio::task::spawn_blocking(run).await.map_err(panicked)
+        server.in_time(tokio::task::spawn_blocking(run)).await?.map_err(panicked)
     };
     Ok(reply??)
 }
@@ -89,25 +84,16 @@ impl Drop for Waits {
     }
 }
 
-/// Admits a caller, and takes a place for it. The caller is checked before anything else is read.
+/// Admits a caller, and begins its request. The caller is checked before anything else is read.
 pub(super) async fn enter(
     server: &Arc<Server>,
-    gate: &Arc<Gate>,
+    traffic: &Arc<Traffic>,
     org: &str,
-    (peer, headers): (Peer, &HeaderMap),
-) -> escale::Result<(Guest, Slot)> {
+    (peer, connection, headers): (Peer, &Arc<Connection>, &HeaderMap),
+) -> escale::Result<(Guest, Visit)> {
     let guest = server.admit(bearer(text(headers, &header::AUTHORIZATION)), org).await?;
-    let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
-    let slot = place(gate, &caller)?;
-    Ok((guest, slot))
-}
-
-/// Takes a place for a caller. Errors: `too_many`, `unavailable`.
-pub(super) fn place(gate: &Arc<Gate>, caller: &str) -> escale::Result<Slot> {
-    gate.enter(caller).map_err(|full| match full {
-        Full::Caller => Error::new(Code::TooMany, "too many requests at once"),
-        Full::Server => Error::new(Code::Unavailable, "the server is busy"),
-    })
+    let visit = traffic.visit(&Holder::of_guest(&guest, peer), connection)?;
+    Ok((guest, visit))
 }
 
 /// Estimates the memory of the decoded message. Refuses the request if that is too much.
@@ -124,42 +110,6 @@ async fn weigh(format: Format, bytes: &axum::body::Bytes) -> Result<usize, Refus
         return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, what));
     }
     Ok(weight)
-}
-
-/// Reads the body of a request, of at most so many bytes.
-pub(super) async fn body(
-    request: Request<Body>,
-    bytes_max: usize,
-    body_max: Duration,
-) -> Result<axum::body::Bytes, Refusal> {
-    let too_large = || {
-        let text = format!("a request has at most {bytes_max} bytes");
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, text)
-    };
-    let announced = text(request.headers(), &header::CONTENT_LENGTH).and_then(|n| n.parse::<u64>().ok());
-    if announced.is_some_and(|n| n > bytes_max as u64) {
-        return Err(too_large());
-    }
-    let read = to_bytes(request.into_body(), bytes_max);
-    match tokio::time::timeout(body_max, read).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
-        Ok(Err(_)) => Err(Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, "the body is cut short")),
-        Err(_) => {
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, Code::Timeout, "the body took too long to arrive"))
-        }
-    }
-}
-
-fn is_length_limit(error: &axum::Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        if inner.is::<http_body_util::LengthLimitError>() {
-            return true;
-        }
-        source = inner.source();
-    }
-    false
 }
 
 pub(super) fn text<'h>(headers: &'h HeaderMap, name: &header::HeaderName) -> Option<&'h str> {

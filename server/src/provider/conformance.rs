@@ -29,6 +29,7 @@ pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>, random: &
     changes_ascend_and_go_on(&fresh());
     what_is_gone_is_told_from_where_it_is_asked(&fresh());
     orgs_and_classes_are_kept_apart(&fresh());
+    a_neighbour_is_of_the_same_class(&fresh());
     entries_find_another_holder(&fresh());
     the_feed_follows_the_commits(&fresh());
     a_late_commit_is_not_missed_by_the_feed(&fresh());
@@ -255,6 +256,25 @@ fn orgs_and_classes_are_kept_apart<P: Provider>(open: &dyn Fn() -> P) {
     assert_eq!(snapshot.members("o", &def("D"), 0, 0).expect("members").found, ["a"]);
     assert!(snapshot.members("p", &def("C"), 0, 0).expect("members").found.is_empty());
     assert!(snapshot.members("o", &def("E"), 0, 0).expect("members").found.is_empty());
+}
+
+fn a_neighbour_is_of_the_same_class<P: Provider>(open: &dyn Fn() -> P) {
+    let provider = open();
+    for (org, class, pk) in
+        [("o", "C", "b"), ("o", "C", "D"), ("o", "B", "z"), ("o", "D", "a"), ("p", "C", "c")]
+    {
+        write_to(&provider, org, |tx| {
+            tx.put_document(Place { org, class, pk }, &document(1)).expect("a document");
+        });
+    }
+    let snapshot = provider.read().expect("a snapshot");
+    let neighbour = |org, class, pk| snapshot.neighbour(Place { org, class, pk }).expect("a look");
+    // In the order of bytes: capitals come first.
+    for (pk, expected) in [("", "D"), ("D", "D"), ("E", "b"), ("a", "b"), ("b", "b"), ("c", "D")] {
+        assert_eq!(neighbour("o", "C", pk).as_deref(), Some(expected), "from {pk:?} on");
+    }
+    assert_eq!(neighbour("o", "E", ""), None);
+    assert_eq!(neighbour("q", "C", ""), None);
 }
 
 fn entries_find_another_holder<P: Provider>(open: &dyn Fn() -> P) {

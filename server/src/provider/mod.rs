@@ -92,6 +92,10 @@ pub trait Snapshot {
     /// The document, or its tombstone.
     fn document(&self, at: Place) -> Result<Option<Document>>;
 
+    /// The pk of the first document or tombstone of that class from this pk on; after the last, the first of all. None if
+    /// the class is empty.
+    fn neighbour(&self, at: Place) -> Result<Option<String>>;
+
     /// Visits the changes of a def after `(v, pk)`, excluding that position, ascending by (v, pk), until
     /// `visit` returns `false`. Tombstones and departures below `gone_from` are left out. Returns how many rows it has looked
     /// at, those left out included.

@@ -86,6 +86,45 @@ pub fn read_kept(engine: &Engine, org: &str, class: &str, pk: &str) -> Result<Op
     read(engine.provider.read()?.as_ref(), &engine.seal, Place { org, class, pk })
 }
 
+/// The record of an org under a key, or in its place that of another key, and whether it is the own one. `like` chooses the
+/// other one. Both cases take the same steps, so the time does not tell whether the record is there.
+pub fn read_kept_or_like(
+    engine: &Engine,
+    (org, class): (&str, &str),
+    pk: &str,
+    like: &str,
+) -> Result<(Option<Properties>, bool)> {
+    let (snapshot, seal) = (engine.provider.read()?, &engine.seal);
+    let look = |pk: &str| snapshot.document(Place { org, class, pk });
+    let neighbour = |pk: &str| snapshot.neighbour(Place { org, class, pk });
+    let found = own_or_like(look, neighbour, pk, like)?;
+    let Some((pk, document)) = found.either else { return Ok((None, false)) };
+    let data = seal.open(Place { org, class, pk: &pk }, document.v, &document.data)?;
+    Ok((Some(Data::from_bytes(&data)?.to_map()?), found.is_own))
+}
+
+struct Either<D> {
+    either: Option<(String, D)>,
+    is_own: bool,
+}
+
+/// In each case one look for a neighbour, two looks that find something, and one that does not.
+fn own_or_like<D>(
+    look: impl Fn(&str) -> Result<Option<D>>,
+    neighbour: impl Fn(&str) -> Result<Option<String>>,
+    pk: &str,
+    like: &str,
+) -> Result<Either<D>> {
+    let find = |pk: &str| Ok::<_, Error>(look(pk)?.map(|document| (pk.to_owned(), document)));
+    let own = find(pk)?;
+    let other = neighbour(like)?;
+    let other = other.as_deref().unwrap_or(like);
+    let spare = find(other)?;
+    let is_own = own.is_some();
+    drop(find(if is_own { like } else { other })?);
+    Ok(Either { either: own.or(spare), is_own })
+}
+
 /// Writes records of an org in one transaction, and commits it if `write` has changed any. It may run again from its start.
 /// Errors: those of `write`, after which nothing is stored; `contention`.
 pub fn write_kept<T>(
@@ -110,4 +149,44 @@ pub fn site_secret(engine: &Engine, purpose: &str) -> Result<[u8; 32]> {
 fn read<S: Snapshot + ?Sized>(snapshot: &S, seal: &Seal, at: Place) -> Result<Option<Properties>> {
     let Some(document) = snapshot.document(at)? else { return Ok(None) };
     Data::from_bytes(&seal.open(at, document.v, &document.data)?)?.to_map().map(Some)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The time tells nothing where the steps are the same, and so are the records that they meet.
+    #[test]
+    fn a_record_that_is_there_takes_the_steps_of_one_that_is_not() {
+        let records: BTreeMap<String, u64> = (0..9).map(|n| (format!("k{n}"), n)).collect();
+        let steps = |pk: &str, like: &str| {
+            let steps = RefCell::new(Vec::new());
+            let look = |pk: &str| {
+                let found = records.get(pk).copied();
+                steps.borrow_mut().push(if found.is_some() { "hit" } else { "miss" });
+                Ok(found)
+            };
+            let neighbour = |pk: &str| {
+                steps.borrow_mut().push("neighbour");
+                let next = records.range(pk.to_owned()..).next().or(records.iter().next());
+                Ok(next.map(|(pk, _)| pk.clone()))
+            };
+            let found = own_or_like(look, neighbour, pk, like).unwrap();
+            let mut steps = steps.into_inner();
+            steps.sort_unstable();
+            (found.either.map(|(pk, _)| pk), found.is_own, steps)
+        };
+        let each = vec!["hit", "hit", "miss", "neighbour"];
+        for n in 0..9 {
+            let own = format!("k{n}");
+            assert_eq!(steps(&own, "k4x"), (Some(own.clone()), true, each.clone()));
+        }
+        for (like, other) in [("a", "k0"), ("k4x", "k5"), ("z", "k0")] {
+            assert_eq!(steps("none", like), (Some(other.to_owned()), false, each.clone()));
+        }
+    }
 }

@@ -15,7 +15,7 @@ mod write;
 pub use accounts::{ACCOUNT_IDS, ACCOUNTS, ROLES, put_account};
 pub(super) use accounts::{account_of, is_login};
 pub use hooks::{Ask, DocumentChange, Hooks, NewAccount, Verdict};
-pub use kept::{KeptWrite, read_kept, site_secret, write_kept};
+pub use kept::{KeptWrite, read_kept, read_kept_or_like, site_secret, write_kept};
 pub use quotas::Counter;
 pub(super) use quotas::{
     COUNTERS, Counted, Counters, differ, get, put_counter, read_counter, set, stored_counter,

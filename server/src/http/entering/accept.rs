@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,6 +23,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::crowd::{Connection, Crowd};
 use super::tls::Tls;
+use crate::accounts::Network;
 use crate::http::router::answer;
 use crate::http::state::{Peer, Server, stopped};
 
@@ -56,7 +58,8 @@ pub(in crate::http) async fn run(
             () = stopped(&mut stop) => break,
             Some(_) = connections.join_next() => continue,
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => (stream, Peer(peer.ip())),
+                // A listener of both families sees addresses of IPv4 within those of IPv6.
+                Ok((stream, peer)) => (stream, peer.ip().to_canonical()),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     // Most likely out of file descriptors: some become free as connections end.
@@ -67,7 +70,7 @@ pub(in crate::http) async fn run(
         };
         // If no connection can be evicted, this caller waits for a free slot, and further callers wait in
         // the system's queue.
-        let entering = crowd.enter();
+        let entering = crowd.enter(Network::of(peer));
         tokio::pin!(entering);
         let slot = loop {
             tokio::select! {
@@ -98,7 +101,7 @@ struct Entry {
     router: Router,
     http: http1::Builder,
     slot: Arc<Connection>,
-    peer: Peer,
+    peer: IpAddr,
 }
 
 impl Entry {
@@ -130,7 +133,7 @@ impl Entry {
             let connection = Arc::clone(&connection);
             async move {
                 let mut request = request.map(Body::new);
-                let caller = Peer(server.proxies.caller(peer.0, request.headers()));
+                let caller = Peer(Network::of(server.proxies.caller(peer, request.headers())));
                 request.extensions_mut().insert(caller);
                 request.extensions_mut().insert(connection);
                 Ok::<_, Infallible>(answer(server, router, request).await)

@@ -6,8 +6,8 @@ mod proxies;
 mod tls;
 
 pub(super) use accept::{ConnectionLimits, run};
-pub(super) use crowd::Connection;
 #[cfg(test)]
 pub(super) use crowd::Crowd;
+pub(super) use crowd::{Busy, Connection, Engaged};
 pub use proxies::Proxies;
 pub use tls::Tls;

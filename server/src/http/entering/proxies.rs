@@ -34,7 +34,7 @@ impl Proxies {
         let mut caller = peer;
         for text in named.into_iter().rev() {
             let Ok(address) = text.parse() else { break };
-            caller = address;
+            caller = IpAddr::to_canonical(&address);
             if !self.trusts(address) {
                 break;
             }

@@ -139,6 +139,15 @@ impl<T: Reads> Snapshot for T {
         Ok(found.map(|document| document.as_ref().clone()))
     }
 
+    fn neighbour(&self, at: Place) -> Result<Option<String>> {
+        let Some(tables) = self.tables().org(at.org) else { return Ok(None) };
+        let find = |pk| {
+            let found = tables.documents.range(document_key(Place { pk, ..at })..).next();
+            found.filter(|((class, _), _)| class == at.class).map(|((_, pk), _)| pk.to_string())
+        };
+        Ok(find(at.pk).or_else(|| find("")))
+    }
+
     fn changes(
         &self,
         org: &str,

@@ -79,6 +79,9 @@ macro_rules! snapshot_through_connection {
             fn document(&self, at: Place) -> Result<Option<Document>> {
                 read::document(self.connection(), at)
             }
+            fn neighbour(&self, at: Place) -> Result<Option<String>> {
+                read::neighbour(self.connection(), at)
+            }
             fn changes(
                 &self,
                 org: &str,
@@ -150,6 +153,13 @@ pub(super) fn document(connection: &Connection, at: Place) -> Result<Option<Docu
                WHERE org = $1 AND class = $2 AND pk = $3";
     let found = connection.one(sql, &[&at.org, &at.class, &at.pk])?;
     found.map(|row| document_of(&row, 0)).transpose()
+}
+
+/// The pk from that one on, or the first.
+pub(super) fn neighbour(connection: &Connection, at: Place) -> Result<Option<String>> {
+    let sql = "SELECT pk FROM documents WHERE org = $1 AND class = $2 AND pk >= $3 ORDER BY pk LIMIT 1";
+    let find = |pk: &str| connection.one(sql, &[&at.org, &at.class, &pk]);
+    Ok(find(at.pk)?.or(find("")?).map(|row| row.get(0)))
 }
 
 /// A document from the six columns that start at `first`.

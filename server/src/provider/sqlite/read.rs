@@ -59,6 +59,9 @@ macro_rules! snapshot_through_connection {
             fn document(&self, at: Place) -> Result<Option<Document>> {
                 document(self.connection(), at)
             }
+            fn neighbour(&self, at: Place) -> Result<Option<String>> {
+                neighbour(self.connection(), at)
+            }
             fn changes(
                 &self,
                 org: &str,
@@ -142,6 +145,14 @@ pub(super) fn document(connection: &Connection, at: Place) -> Result<Option<Docu
                WHERE org = ?1 AND class = ?2 AND pk = ?3";
     let found = one(connection, sql, params![at.org, at.class, at.pk], |row| document_of(row, 0))?;
     found.transpose()
+}
+
+/// The pk from that one on, or the first.
+pub(super) fn neighbour(connection: &Connection, at: Place) -> Result<Option<String>> {
+    let sql = "SELECT pk FROM documents INDEXED BY documents_pk
+               WHERE org = ?1 AND class = ?2 AND pk >= ?3 ORDER BY pk LIMIT 1";
+    let find = |pk: &str| one(connection, sql, params![at.org, at.class, pk], |row| row.get(0));
+    Ok(find(at.pk)?.or(find("")?))
 }
 
 /// A document from the six columns that start at `first`.

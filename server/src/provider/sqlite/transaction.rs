@@ -7,7 +7,8 @@ use escale::model::{Def, Version};
 use rusqlite::{Connection, Params, TransactionBehavior, params};
 
 use super::read::{
-    all, changes, count, del_of, document, document_of, is_held, members, snapshot_through_connection,
+    all, changes, count, del_of, document, document_of, is_held, members, neighbour,
+    snapshot_through_connection,
 };
 use super::{Writer, begin, damaged, failed, feed, heads, operations, trees};
 use crate::provider::{

@@ -6,4 +6,4 @@ mod formulas;
 mod histories;
 mod refusals;
 mod requests;
-mod support;
+pub mod support;

@@ -189,12 +189,13 @@ async fn transfers_have_places_of_their_own() {
     let head =
         format!("PUT /o/file/{sha} HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
     slow.write_all(head.as_bytes()).await.unwrap();
-    // The server asks for the body once the upload has its place.
+    // The server asks for the body once the upload is counted.
     let mut continued = [0; 12];
     tokio::io::AsyncReadExt::read_exact(&mut slow, &mut continued).await.unwrap();
     assert_eq!(&continued, b"HTTP/1.1 100");
-    let full = get(&running, &sha, &[]).await;
+    let full = put(&running, &sha, "", &[7; 9]).await;
     assert_eq!((refused(&full), full.headers["retry-after"].as_str()), ((429, "too_many".into()), "1"));
+    assert_eq!(refused(&get(&running, &sha, &[]).await), (404, "not_found".into()), "a download has its own");
     assert_eq!(post_json(&running, "/o/sync", r#"{"p":1,"session":"s"}"#).await.status, 200);
     running.stop().await;
 }

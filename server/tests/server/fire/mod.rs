@@ -1,8 +1,10 @@
-//! The server under attack: orgs, networks, tokens, floods.
+//! The server under attack: orgs, networks, tokens, floods, places, guesses.
 
+mod fire_attempts;
 mod fire_floods;
 mod fire_locks;
 mod fire_network;
 pub mod fire_orgs;
 mod fire_rights;
+mod fire_places;
 mod fire_tokens;

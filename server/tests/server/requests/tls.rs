@@ -75,7 +75,7 @@ async fn shown(running: &Running) -> CertificateDer<'static> {
     stream.get_ref().1.peer_certificates().unwrap()[0].clone()
 }
 
-async fn pull(running: &Running) -> SyncReply {
+async fn answer(running: &Running) -> Answer {
     let mut stream = open(running.address).await;
     let head =
         "POST /o/sync HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n";
@@ -83,7 +83,25 @@ async fn pull(running: &Running) -> SyncReply {
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
-    parse(&answer).json()
+    parse(&answer)
+}
+
+async fn pull(running: &Running) -> SyncReply {
+    answer(running).await.json()
+}
+
+/// RFC 6797: over plain HTTP the header has no meaning, and a proxy in front decides by itself.
+#[tokio::test]
+async fn a_browser_that_was_here_comes_back_by_tls_alone() {
+    let world = world();
+    let files = Files::of("first");
+    let running = serve(&world, |options| options.tls = Some(files.tls())).await;
+    let header = "strict-transport-security";
+    assert_eq!(answer(&running).await.headers[header], "max-age=63072000");
+    running.stop().await;
+    let running = serve(&world, |_| {}).await;
+    assert!(!post_json(&running, "/o/sync", PULL).await.headers.contains_key(header));
+    running.stop().await;
 }
 
 #[tokio::test]

@@ -18,9 +18,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::accounts::Network;
+use crate::http::admission::{Gate, Holder, Place, Slot};
 use crate::http::entering::{Connection, Crowd};
 use crate::http::hub::{Hub, Seat, Turn};
-use crate::http::rate_limit::{Gate, Slot};
 use crate::http::reply::RETRY_SECONDS;
 use crate::http::serve::{BACKLOG, CONNECTIONS_MAX, PULLS, REQUESTS_MAX, SOCKETS_MAX};
 use crate::http::state::stopped;
@@ -61,8 +62,8 @@ impl Life {
         Rc::new(Life {
             hub,
             crowd: Crowd::new(CONNECTIONS_MAX),
-            sockets: Gate::new(SOCKETS_MAX.0, SOCKETS_MAX.1),
-            requests: Gate::new(REQUESTS_MAX.0, REQUESTS_MAX.1),
+            sockets: Gate::new(SOCKETS_MAX, true),
+            requests: Gate::new(REQUESTS_MAX, true),
             cores: Semaphore::new(CORES),
             stop,
             entering: Cell::new(0),
@@ -141,7 +142,7 @@ impl Site {
         }
         life.entering.set(life.entering.get() + 1);
         self.entering_most.set(self.entering_most.get().max(life.entering.get()));
-        let connection = life.crowd.enter().await;
+        let connection = life.crowd.enter(balancer()).await;
         life.entering.set(life.entering.get() - 1);
         Ok(connection)
     }
@@ -150,16 +151,17 @@ impl Site {
         sleep(ms(10 + random.below(50).unwrap())).await;
         let life = self.pick(random).ok_or(FAILED)?;
         let connection = self.enter(&life).await?;
-        let Ok(slot) = life.requests.enter(caller) else {
+        let Ok(slot) = life.requests.enter(&Holder::Account(caller.into())) else {
             self.refused.set(self.refused.get() + 1);
             return Err(Failed(Duration::from_secs(RETRY_SECONDS)));
         };
-        let engaged = connection.engage();
+        let busy = connection.serve();
+        let engaged = busy.engage();
         let permit = life.cores.acquire().await.unwrap();
         // The snapshot of the reply.
         let known = self.written.get();
         sleep(PULL * self.slowness.get()).await;
-        drop((permit, engaged, slot));
+        drop((permit, engaged, busy, slot));
         if *life.stop.borrow() {
             return Err(FAILED);
         }
@@ -178,7 +180,7 @@ impl Site {
         if *life.stop.borrow() {
             return Err(FAILED);
         }
-        let slot = life.sockets.enter(caller).map_err(|_| FAILED)?;
+        let slot = life.sockets.enter(&Holder::Account(caller.into())).map_err(|_| FAILED)?;
         drop(connection);
         let mut seat = life.hub.join(ORG);
         seat.listen(HashSet::from([list(), format!("Own@{caller}").parse().unwrap()]));
@@ -188,6 +190,11 @@ impl Site {
     }
 }
 
+/// All connections come from one address.
+fn balancer() -> Network {
+    Network::of([10, 0, 0, 1].into())
+}
+
 fn list() -> Def {
     "List".parse().unwrap()
 }
@@ -195,7 +202,7 @@ fn list() -> Def {
 struct Socket {
     life: Rc<Life>,
     seat: Seat,
-    _slot: Slot,
+    _slot: (Slot, Place),
 }
 
 impl Drop for Socket {

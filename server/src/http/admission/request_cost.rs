@@ -12,22 +12,22 @@ use tokio::sync::oneshot;
 
 /// Bytes of memory that a request may take. One operation of the greatest size, made only of the smallest
 /// maps, is allowed.
-pub(super) const HEAVY_BYTES_MAX: usize = 512 << 20;
+pub(in crate::http) const HEAVY_BYTES_MAX: usize = 512 << 20;
 
 /// Bytes up to which a request is light. Even the largest permitted number of light requests fits into the
 /// memory.
-pub(super) const LIGHT_BYTES_MAX: usize = 2 << 20;
+pub(in crate::http) const LIGHT_BYTES_MAX: usize = 2 << 20;
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The thread that decodes and answers heavy requests. It is a single thread, not a lock for many threads:
 /// memory that it frees serves the next request, whereas an allocator keeps the freed memory of each thread
 /// apart.
-pub(super) struct HeavyLane(mpsc::Sender<Job>);
+pub(in crate::http) struct HeavyLane(mpsc::Sender<Job>);
 
 impl HeavyLane {
     /// Starts the thread. It ends when the last handle is dropped.
-    pub(super) fn new() -> Result<Self> {
+    pub(in crate::http) fn new() -> Result<Self> {
         let (jobs, coming) = mpsc::channel::<Job>();
         let lane = std::thread::Builder::new().name("heavy requests".into());
         let spawned = lane.spawn(move || coming.into_iter().for_each(|job| job()));
@@ -37,7 +37,10 @@ impl HeavyLane {
 
     /// Runs a job when its turn comes, unless its caller has stopped waiting. Errors: `server_error` if the
     /// job panicked.
-    pub(super) async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    pub(in crate::http) async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
         let (done, result) = oneshot::channel();
         let job = Box::new(move || {
             if !done.is_closed() {
@@ -62,7 +65,7 @@ const MAP_BYTES: usize = 512;
 
 /// Estimates the memory of a decoded message, its own bytes included. The estimate is usually too high, and never
 /// much too low. Bytes that are no message get some weight as well.
-pub(super) fn weight(format: Format, bytes: &[u8]) -> usize {
+pub(in crate::http) fn weight(format: Format, bytes: &[u8]) -> usize {
     bytes.len() + if format == Format::Json { json(bytes) } else { msgpack(bytes) }
 }
 
