@@ -1,9 +1,13 @@
 //! The site key: seals the stored `data` of documents, and binds it to its place in the database.
 //!
-//! A stored `data` begins with one byte: 0 for clear text, 1 for AES-256-GCM under the site key itself, as earlier versions
-//! wrote it, or 2 for AES-256-GCM under a key of the org and the month, whose number follows in four bytes. Then come a nonce
-//! of 12 bytes and the ciphertext. The seal is bound to the org, the class, the pk and the version. So data that was copied to
-//! another document, or put back at another version, does not open.
+//! A stored `data` begins with one byte:
+//!
+//! - 0: clear text.
+//! - 1: AES-256-GCM under the site key itself, as earlier versions wrote it. A nonce of 12 bytes and the ciphertext follow.
+//! - 2: AES-256-GCM under a key of the org and the month. The month's number in four bytes, a nonce and the ciphertext follow.
+//!
+//! The seal is bound to the org, the class, the pk and the version. So data that was copied to another document, or put back at
+//! another version, does not open.
 //!
 //! A nonce is random. Therefore no key may seal more than 2^32 records: each org has a key of its own for each month, which
 //! allows 1,600 seals a second for all of it.

@@ -92,6 +92,11 @@ impl Snapshot for Watched<'_> {
         Ok(found)
     }
 
+    fn neighbour(&self, at: Place) -> Result<Option<String>> {
+        self.work.spend_searches(1);
+        self.inner.neighbour(at)
+    }
+
     fn changes(
         &self,
         org: &str,

@@ -5,6 +5,6 @@ mod fire_floods;
 mod fire_locks;
 mod fire_network;
 pub mod fire_orgs;
-mod fire_rights;
 mod fire_places;
+mod fire_rights;
 mod fire_tokens;
