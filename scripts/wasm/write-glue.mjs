@@ -14,9 +14,17 @@ function replace(what, by) {
 if (/^import /m.test(glue)) throw new Error(`${from} imports something: it cannot stand in a function`);
 glue = glue.replace(/^export (class|function|async function) /gm, "$1 ");
 replace("wasm = instance.exports;", "wasm = guard(instance.exports);");
-glue = glue.replaceAll("const imports = __wbg_get_imports();", "const imports = guardImports(__wbg_get_imports());");
-if (!glue.includes("guardImports")) throw new Error(`${from}: no imports`);
-replace("export { initSync, __wbg_init as default };", "");
+
+// Only the message of a panic would show a value so, and a panic stops the wasm without one.
+glue = glue.replace(/^function debugString\(val\) \{\n(?: .*\n)*\}/m, "const debugString = (val) => typeof val;");
+
+// `wasm.ts` compiles the wasm itself, and once for all instances. So nothing here fetches it, or takes it in another form.
+const START = "async function __wbg_load(";
+if (glue.split(START).length !== 2) throw new Error(`${from}: not once: ${START}`);
+glue = `${glue.slice(0, glue.indexOf(START))}async function start({ module_or_path: module }) {
+    return __wbg_finalize_init(await WebAssembly.instantiate(module, guardImports(__wbg_get_imports())), module);
+}
+`;
 
 writeFileSync(
   to,
@@ -114,7 +122,7 @@ async function release(table) {
   await Promise.allSettled(freed);
 }
 ${glue}
-return { default: __wbg_init, open, wipe, onDeath, isDead: () => isDead, end };
+return { default: start, open, wipe, onDeath, isDead: () => isDead, end };
 }
 `,
 );
