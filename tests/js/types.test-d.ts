@@ -268,3 +268,12 @@ void wipe({ org: "demo", account: "me" });
 void wipe({ account: "me" });
 // @ts-expect-error no passphrase
 void wipe({ org: "demo", passphrase: "x" });
+
+// Lists and queries say whether they are complete.
+async function complete(session: Session<typeof schema.classes>) {
+  session.query("Package").liveCount((count, { ready, error }) => [count.toFixed(), ready, error?.cure]);
+  session.query("Package").live((docs, state) => [docs[0]?.name, state.ready]);
+  session.live("Package", {}, (docs, { ready, whole, error }) => [docs.length, ready, whole, error?.code]);
+  return [session.query("Package").state.ready, session.collection("Package", {}).error?.code];
+}
+void complete;
