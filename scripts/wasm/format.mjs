@@ -80,7 +80,7 @@ export function importsBytes(imports) {
   return sectionBytes(IMPORTS, [...numberBytes(imports.length), ...entries]);
 }
 
-/** The exports: the name of each, and the bytes that say what it is. */
+/** The exports: the name of each, its kind, and its number. */
 export function exportsOf(body) {
   const reader = new Reader(body);
   return Array.from({ length: reader.number() }, () => ({ name: reader.text(), kind: reader.take(1)[0], index: reader.number() }));

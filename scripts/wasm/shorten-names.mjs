@@ -1,6 +1,6 @@
 // Gives the functions that the wasm imports, and all that it exports, short names, in the wasm and in its glue:
-// `node scripts/wasm/shorten-names.mjs WASM GLUE`. wasm-bindgen's names end in a hash, which does not compress. Leaves out
-// what the other side does not use.
+// `node scripts/wasm/shorten-names.mjs WASM GLUE`. wasm-bindgen's names end in a hash, which does not compress. It
+// leaves out imports and exports without a user.
 import { readFileSync, writeFileSync } from "node:fs";
 
 import { EXPORTS, exportsBytes, exportsOf, HEADER_BYTES, IMPORTS, importsBytes, importsOf, sectionsOf } from "./format.mjs";

@@ -37,6 +37,7 @@ import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from ".
 import type { LiveStatus, Mode, Status } from "./status.js";
 import { requestPersistence, usage, type Persistence, type StorageUsage } from "../base/storage.js";
 import { reviveMap } from "../schema/values.js";
+import { notLoaded } from "../views/waiting.js";
 import { isSameList, orNone, type LiveQuestion } from "../views/live-query.js";
 import type { Composite, ItemsOf, TreeOf } from "../views/composite.js";
 import type { LiveCallback, Stop } from "../views/view.js";
@@ -255,6 +256,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** The server's counter of the org, or of a value that documents are counted by. Null if the account may not read it. */
   async quota(of?: string): Promise<QuotaState | null> {
+    if (this.#status.mode === "avion") throw notLoaded("avion");
     return ((await this.#writes.ask("quota.get", of === undefined ? {} : { of })) ?? null) as QuotaState | null;
   }
 
