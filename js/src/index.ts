@@ -48,7 +48,7 @@ export { isBytes } from "./base/bytes.js";
 export { callSafely } from "./base/report.js";
 export { init, open, wipe, type InitOptions, type OpenInMemory } from "./package.js";
 export { newId } from "./base/id.js";
-export type { Query } from "./schema/query.js";
+export type { Query, QueryState } from "./schema/query.js";
 export { defineSchema, type Document, type Schema, type SchemaFunctions } from "./schema/schema.js";
 export type {
   ClassDeclaration,

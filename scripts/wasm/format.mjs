@@ -2,7 +2,7 @@
 
 export const HEADER_BYTES = 8;
 /** Numbers of sections. */
-export const [CUSTOM, IMPORTS, CODE, DATA] = [0, 2, 10, 11];
+export const [CUSTOM, IMPORTS, EXPORTS, CODE, DATA] = [0, 2, 7, 10, 11];
 /** The kind of an imported function. */
 const FUNCTION = 0;
 /** The part of the section `name` that has the functions' names. */
@@ -78,6 +78,18 @@ export function importsOf(body) {
 export function importsBytes(imports) {
   const entries = imports.flatMap(({ module, name, type }) => [...textBytes(module), ...textBytes(name), FUNCTION, ...numberBytes(type)]);
   return sectionBytes(IMPORTS, [...numberBytes(imports.length), ...entries]);
+}
+
+/** The exports: the name of each, its kind, and its number. */
+export function exportsOf(body) {
+  const reader = new Reader(body);
+  return Array.from({ length: reader.number() }, () => ({ name: reader.text(), kind: reader.take(1)[0], index: reader.number() }));
+}
+
+/** The section of these exports. */
+export function exportsBytes(exports) {
+  const entries = exports.flatMap(({ name, kind, index }) => [...textBytes(name), kind, ...numberBytes(index)]);
+  return sectionBytes(EXPORTS, [...numberBytes(exports.length), ...entries]);
 }
 
 /** The code of each function, in order. */

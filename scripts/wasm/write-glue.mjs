@@ -11,12 +11,44 @@ function replace(what, by) {
   glue = glue.replace(what, () => by);
 }
 
+/** Cuts a text that must occur exactly once. */
+function cut(what) {
+  if (glue.split(what).length !== 2) throw new Error(`${from}: not once: ${what}`);
+  glue = glue.replace(what, "");
+}
+
 if (/^import /m.test(glue)) throw new Error(`${from} imports something: it cannot stand in a function`);
 glue = glue.replace(/^export (class|function|async function) /gm, "$1 ");
 replace("wasm = instance.exports;", "wasm = guard(instance.exports);");
-glue = glue.replaceAll("const imports = __wbg_get_imports();", "const imports = guardImports(__wbg_get_imports());");
-if (!glue.includes("guardImports")) throw new Error(`${from}: no imports`);
-replace("export { initSync, __wbg_init as default };", "");
+
+// Arrows take fewer bytes, and no imported function has a `this`.
+const CATCHING = /^( {8}\w+: )function\(\) \{ return handleError\(function \((.*)\) \{\n((?: {12}.*\n)*) {8}\}, arguments\); \},$/gm;
+glue = glue.replace(CATCHING, "$1handleError(($2) => {\n$3        }),");
+glue = glue.replace(/^( {8}\w+: )function\((.*)\) \{$/gm, "$1($2) => {");
+replace("function handleError(f, args) {", "const handleError = (f) => (...args) => {");
+replace("return f.apply(this, args);", "return f(...args);");
+if (/, arguments\)/.test(glue)) throw new Error(`${from}: a function is of another form`);
+
+// Only the message of a panic would show a value so, and a panic stops the wasm without one.
+glue = glue.replace(/^function debugString\(val\) \{\n(?: .*\n)*\}/m, "const debugString = (val) => typeof val;");
+
+// Each engine that runs this wasm, with its references, has these.
+const REGISTRY = "(typeof FinalizationRegistry === 'undefined')\n    ? { register: () => {}, unregister: () => {} }\n    : new";
+if (glue.split(REGISTRY).length !== 3) throw new Error(`${from}: not twice: ${REGISTRY}`);
+glue = glue.replaceAll(REGISTRY, "new");
+cut(/^if \(!\('encodeInto' in cachedTextEncoder\)\) \{\n(?: .*\n)*\}\n/m);
+// Nobody leaves a core to `using`, and every text is passed with the means to grow.
+cut(/^if \(Symbol\.dispose\) .*\n/m);
+cut(/^ {4}if \(realloc === undefined\) \{\n(?: {8}.*\n)* {4}\}\n/m);
+if (/passStringToWasm0\([^,()]+, [^,()]+\)/.test(glue.replace("function passStringToWasm0", ""))) throw new Error(`${from}: a text without means to grow`);
+
+// `wasm.ts` compiles the wasm itself, and once for all instances. So nothing here fetches it, or takes it in another form.
+const START = "async function __wbg_load(";
+if (glue.split(START).length !== 2) throw new Error(`${from}: not once: ${START}`);
+glue = `${glue.slice(0, glue.indexOf(START))}async function start({ module_or_path: module }) {
+    return __wbg_finalize_init(await WebAssembly.instantiate(module, guardImports(__wbg_get_imports())), module);
+}
+`;
 
 writeFileSync(
   to,
@@ -114,7 +146,7 @@ async function release(table) {
   await Promise.allSettled(freed);
 }
 ${glue}
-return { default: __wbg_init, open, wipe, onDeath, isDead: () => isDead, end };
+return { default: start, open, wipe, onDeath, isDead: () => isDead, end };
 }
 `,
 );

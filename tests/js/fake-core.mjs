@@ -106,15 +106,16 @@ export class FakeCore {
   }
   list(def) {
     this.calls.push(["list", def]);
-    const { byKey, ready, torn } = this.#members(def);
+    const { byKey, ready, torn } = this.#subscribed(def);
     const whole = ready && !torn;
     return { ids: Uint32Array.from(byKey.values()).reverse(), ready, whole, v: ready ? 1 : 0, lease: this.rests.get(def) ?? 0 };
   }
   changes(def, all) {
-    const { given } = this.#members(def);
+    const held = this.#subscribed(def);
+    const { given } = held;
     const listing = this.list(def);
     const now = new Set(listing.ids);
-    this.#members(def).given = now;
+    held.given = now;
     if (all || !given) return listing;
     // The others were reported as gone.
     const left = [...given].filter((id) => !now.has(id) && this.#rows.has(id));
@@ -129,7 +130,8 @@ export class FakeCore {
   }
   find(className, key, parts) {
     const text = JSON.stringify(parts === 1 ? [key] : key.split("/"));
-    return this.#members(className).byKey.get(text) ?? 0;
+    const ofClass = [...this.#defs].filter(([def]) => def.split("/", 1)[0] === className);
+    return ofClass.map(([, { byKey }]) => byKey.get(text)).find((id) => id !== undefined) ?? 0;
   }
   /** Knows no index: it gives the last documents first, as many as the limit says. */
   async query(className, query) {
@@ -246,9 +248,14 @@ export class FakeCore {
     return { name: "escale1-x", records: [], counts: { documents: limit }, bytes: 0 };
   }
   memory() {
-    return { documents: this.#rows.size, collections: [] };
+    const collections = [...this.#defs].map(([def, { byKey, ready }]) => ({ def, v: ready ? 1 : 0, size: byKey.size, ready }));
+    return { documents: this.#rows.size, collections };
   }
 
+  /** The members of a def that is subscribed to; none for all others. */
+  #subscribed(def) {
+    return this.#defs.get(def) ?? { byKey: new Map(), ready: false };
+  }
   #members(def) {
     if (!this.#defs.has(def)) this.#defs.set(def, { byKey: new Map(), ready: false });
     return this.#defs.get(def);

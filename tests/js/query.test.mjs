@@ -78,9 +78,9 @@ test("a live count calls back with each new number", async () => {
   const { session, core } = await openFake(schema);
   const { callback, calls, seen } = recorder();
   session.query("Package").liveCount(callback);
-  assert.deepEqual(await calls(1), [0]);
+  assert.deepEqual(await calls(1), [0, { ready: true, error: undefined }]);
   core.put("Package", { name: "a" }, { name: "b" });
-  assert.deepEqual(await calls(2), [2]);
+  assert.deepEqual(await calls(2), [2, { ready: false, error: undefined }], "the class is loading");
   core.put("Package", { name: "a", size: 2 });
   await settled();
   assert.equal(seen.length, 2, "as many as before");
@@ -157,10 +157,11 @@ test("a live query within a subscription that has ended is empty, and no error",
   const query = session.query("Package").in({ section: "games" });
   query.live(list.callback);
   query.liveCount(count.callback);
-  assert.deepEqual([names((await list.calls(1))[0]), await count.calls(1)], [["a"], [1]]);
+  const loading = { ready: false, error: undefined };
+  assert.deepEqual([names((await list.calls(1))[0]), await count.calls(1)], [["a"], [1, loading]]);
   core.queryError = { code: "bad_option", kind: "A", retryable: false, message: "in: not subscribed", cure: "" };
   core.put("Package", { name: "b" });
-  assert.deepEqual([await list.calls(2), await count.calls(2)], [[[]], [0]]);
+  assert.deepEqual([await list.calls(2), await count.calls(2)], [[[], loading], [0, loading]]);
   assert.equal(session.status.error, null);
   await assert.rejects(query.docs(), { code: "bad_option" });
 });

@@ -11,6 +11,8 @@ import {
   type Value,
   wipe,
 } from "../../js/src/index.js";
+import type { Files } from "../../js/src/files/types.js";
+import type { FileRef } from "../../js/src/session/files.js";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function isTrue<T extends true>(): T | void {}
@@ -268,3 +270,18 @@ void wipe({ org: "demo", account: "me" });
 void wipe({ account: "me" });
 // @ts-expect-error no passphrase
 void wipe({ org: "demo", passphrase: "x" });
+
+// The bytes of a file make a picture, as docs/guides/files.md does it.
+async function picture(files: Files, photo: FileRef) {
+  return URL.createObjectURL(new Blob([await files.bytes(photo)], { type: photo.type ?? "" }));
+}
+void picture;
+
+// Lists and queries say whether they are complete.
+async function complete(session: Session<typeof schema.classes>) {
+  session.query("Package").liveCount((count, { ready, error }) => [count.toFixed(), ready, error?.cure]);
+  session.query("Package").live((docs, state) => [docs[0]?.name, state.ready]);
+  session.live("Package", {}, (docs, { ready, whole, error }) => [docs.length, ready, whole, error?.code]);
+  return [session.query("Package").state.ready, session.collection("Package", {}).error?.code];
+}
+void complete;

@@ -41,9 +41,12 @@ export const enter = async (options: EnterOptions): Promise<Entry> => {
   }
   const way = wayOf(secret.id);
   const key = way && (await unsealKey("device", secret, at, way.sealed));
-  if (key) return entryOf(options, at, record, { key, secret, device });
+  const mismatch = (cause?: unknown): EscaleError => fault("wrong_passphrase", "the account does not open with it here", cause);
+  const known = key && (() => entryOf(options, at, record, { key, secret, device }));
+  // Without a device's id, the server has ended the device or the account: it says first whether the account may enter.
+  if (known && (device || mode === "avion")) return known();
   if (mode === "avion") {
-    throw way ? fault("wrong_passphrase", "the account does not open with it here") : fault("no_store", "the account was never opened here");
+    throw way ? mismatch() : fault("no_store", "the account was never opened here");
   }
   const sign = (id?: string): Promise<SignedIn> => signIn(at, passphrase ?? secret, { id, label });
   try {
@@ -56,10 +59,9 @@ export const enter = async (options: EnterOptions): Promise<Entry> => {
     if (account && account !== signed.identity.account) throw fault("account_mismatch", "the login has another account here");
     return await entryOf(options, at, record, signed);
   } catch (error) {
+    if (known && codeOf(error) !== "account_closed") return known();
     // With no network, a device that knows the account can tell that the passphrase is not the one it knows.
-    throw codeOf(error) === "offline" && way
-      ? fault("wrong_passphrase", "the account does not open with it here, and the server is not reached", error)
-      : error;
+    throw codeOf(error) === "offline" && way ? mismatch(error) : error;
   }
 };
 
@@ -70,6 +72,8 @@ export interface Entry extends AccountEntry {
   readonly accountKey: Bytes;
   /** Adds a way in on this device. */
   readonly keep: (way: Secret) => Promise<void>;
+  /** The account is closed: a later opening asks the server first. */
+  readonly leave: () => Promise<unknown>;
   /** Asks with a token, and once more with another one if the server refuses it. */
   withToken<T>(call: (at: Server, token: string) => Promise<T>): Promise<T>;
 }
@@ -104,6 +108,12 @@ const entryOf = async (
     if (isEnded) throw fault("bad_option", "the session is closed");
   };
 
+  /** Before a request: in avion there is none. */
+  const checkServer = (): void => {
+    check();
+    if (status?.mode === "avion") throw fault("offline", "the session is in avion");
+  };
+
   /** Another secret opens the account from now on. The earlier one is cleared, once no sign-in in flight uses it. */
   const use = (next: Secret): void => {
     const before = secret;
@@ -130,6 +140,7 @@ const entryOf = async (
 
   /** Signs in again. Errors: those of `signIn`; `account_mismatch` if the server has another key. */
   const renew = async (way: Way): Promise<void> => {
+    checkServer();
     const signed = await signIn(at, way, { id: device, label }, last);
     check();
     if (toText(signed.key) !== toText(accountKey)) {
@@ -209,6 +220,7 @@ const entryOf = async (
     /** The account's key. */
     accountKey,
     keep,
+    leave: record.leave,
 
     follow(opened: { lock(): Promise<void> }, live: LiveStatus): void {
       entries.set(opened, entry);
@@ -231,6 +243,7 @@ const entryOf = async (
 
     /** Asks with a token, and once more with another one if the server refuses it. */
     async withToken(call) {
+      checkServer();
       const first = await other();
       try {
         return await call(at, first);
@@ -266,7 +279,7 @@ const entryOf = async (
       // From here on nothing makes the record again.
       isEnded = true;
       wake?.();
-      if (own) {
+      if (own && status?.mode !== "avion") {
         void ask(at, { do: "sign-out" }, own).catch(() => {}).then(() => wake?.());
         await pause(SIGN_OUT_MS);
       }

@@ -5,7 +5,10 @@ import { COMMON, faultOf, refused, type Faults, type Refusal } from "../base/fau
 
 const FAULTS = {
   ...COMMON,
-  wrong_passphrase: ["S", "Ask for the passphrase again; if it is forgotten, wipe({ org, account }) makes room."],
+  // Nothing of accounts tries again by itself but a session that is open.
+  offline: ["X", "Try again in `synced` with the network up."],
+  // True for a recovery code, too. The account outlives this device, so nothing here is to be wiped.
+  wrong_passphrase: ["S", "Ask for it again; accounts.recover sets another by the recovery code."],
   login_taken: ["A", "Choose another login, or sign in."],
   invitation_unknown: ["N", "Ask for another invitation."],
   invitation_needed: ["S", "Ask the org's administrator for an invitation."],

@@ -28,7 +28,7 @@ const SIGN_UPS_MAX = 3;
 const placeOf = (options: AccountPlace & { passphrase: string }): Server => {
   for (const name of ["org", "account", "passphrase"] as const) {
     const text: unknown = options[name];
-    if (typeof text !== "string" || text === "") throw fault("bad_option", `${name}: must be a string, not empty`);
+    if (typeof text !== "string" || text === "") throw fault("bad_option", `${name}: missing`);
   }
   return { ...options, login: options.account };
 };
@@ -138,6 +138,7 @@ export const revoke = async (session: object, device: string): Promise<void> => 
  */
 export const close = async (session: object, passphrase: string, options: { force?: boolean } = {}): Promise<void> => {
   await change(session, passphrase, { force: options.force === true || undefined }, "close");
+  await entryOf(session).leave();
 };
 
 /** Deletes the account's record from this device, after `wipe({ org, account })`. */

@@ -74,7 +74,7 @@ export interface Files<S extends SchemaDeclaration = SchemaDeclaration> {
    */
   read(ref: FileRef, range?: { readonly from?: number; readonly to?: number }): ReadableStream<Uint8Array>;
   /** All bytes of a file of at most 64 MiB. */
-  bytes(ref: FileRef): Promise<Uint8Array>;
+  bytes(ref: FileRef): Promise<Uint8Array<ArrayBuffer>>;
   /** Keeps one file, or the present files of the documents of a match, on the device. */
   keep<C extends ClassName<S>>(what: FileRef | KeepMatch<S, C>): Keep;
   /** The rules, those of earlier openings too. */

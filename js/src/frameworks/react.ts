@@ -2,6 +2,7 @@
 
 import { createContext, createElement, useContext, useMemo, useSyncExternalStore, type ReactElement, type ReactNode } from "react";
 
+import type { EscaleError } from "../base/errors.js";
 import type { ClassName, DocumentOf, KeyOf, MatchOf } from "../schema/schema-types.js";
 import type { Schema } from "../schema/schema.js";
 import type { Session } from "../session/session.js";
@@ -23,7 +24,7 @@ import {
   type SessionOf,
   type Store,
 } from "./stores.js";
-import { waitedStore, waitFor } from "./waits.js";
+import { isOver, waitedStore, waitFor } from "./waits.js";
 
 export type { DocumentResult, LiveResult } from "./stores.js";
 
@@ -77,7 +78,7 @@ export function createHooks<X extends Schema, O = unknown>(): Hooks<X, O> {
     return [useSyncExternalStore(store.subscribe, store.get, store.get), store];
   }
 
-  function useResult<T extends { ready: boolean; error: unknown }>(
+  function useResult<T extends { ready: boolean; error: EscaleError | undefined }>(
     key: string,
     make: (session: SessionOf<X, O> | undefined) => Store<T>,
     { keep, suspense = false }: LiveOptions,
@@ -89,7 +90,7 @@ export function createHooks<X extends Schema, O = unknown>(): Hooks<X, O> {
     const store = waitedStore(session, key) as Store<T> | undefined ?? own;
     const waited = store.get();
     if (waited.ready) return waited;
-    if (waited.error) throw waited.error as Error;
+    if (isOver(waited)) throw waited.error as Error;
     // eslint-disable-next-line @typescript-eslint/only-throw-error -- React, 18 and 19, suspends on a thrown promise
     throw waitFor(session, key, store);
   }

@@ -4,6 +4,7 @@
  */
 
 import type { EscaleError } from "../base/errors.js";
+import type { QueryState } from "../schema/query.js";
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import type { Schema } from "../schema/schema.js";
 import type { Session } from "../session/session.js";
@@ -20,9 +21,9 @@ export type SessionOf<X extends Schema, O> = Session<DeclarationOf<X>, O extends
 /** A list of documents, as components show it. */
 export interface LiveResult<T> {
   readonly docs: readonly T[];
-  /** Whether a complete load has finished, in this session or in an earlier one. */
+  /** Whether a complete load has finished, in this session or in an earlier one, and nothing was refused since. */
   readonly ready: boolean;
-  /** Why there will be no complete load, or why the list could not be subscribed to. */
+  /** Why documents may be missing. While there is such a reason, `ready` is false. */
   readonly error: EscaleError | undefined;
 }
 
@@ -95,7 +96,7 @@ export function documentStore<S extends SchemaDeclaration, C extends ClassName<S
   return derived(store, ({ docs: [doc], ready, error }) => Object.freeze({ doc, ready, error }));
 }
 
-/** The result of a query. `ready` says that it was asked. */
+/** The result of a query. `ready` says that it was asked, and finds all documents. */
 export function queryStore<T>(session: unknown, build: () => AskedLive<T>): Store<LiveResult<T>> {
   let last: LiveResult<T> = NOTHING;
   if (!session) return constant(last);
@@ -103,8 +104,8 @@ export function queryStore<T>(session: unknown, build: () => AskedLive<T>): Stor
     get: () => last,
     subscribe(callback) {
       try {
-        return build().live((docs) => {
-          last = Object.freeze({ docs, ready: true, error: undefined });
+        return build().live((docs, { ready, error }) => {
+          last = Object.freeze({ docs, ready, error });
           callback();
         });
       } catch (error) {
@@ -117,7 +118,7 @@ export function queryStore<T>(session: unknown, build: () => AskedLive<T>): Stor
 
 /** The part of a query that a store uses. */
 export interface AskedLive<T> {
-  live(callback: (docs: readonly T[]) => unknown): Stop;
+  live(callback: (docs: readonly T[], state: QueryState) => unknown): Stop;
 }
 
 /** The operations that wait for the server. Both lists are the same if their operations and states are. */

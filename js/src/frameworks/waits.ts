@@ -1,5 +1,7 @@
 /** Waiting for stores that components cannot hold yet: a component that suspends has no place to keep anything. */
 
+import type { EscaleError } from "../base/errors.js";
+import { isFutile } from "../views/futile.js";
 import type { Store } from "./stores.js";
 
 /** A component whose wait is over takes over the subscription within this time. */
@@ -9,7 +11,7 @@ const LONGEST_MS = 60_000;
 
 interface Result {
   readonly ready: boolean;
-  readonly error: unknown;
+  readonly error: EscaleError | undefined;
 }
 interface Wait {
   store: Store<Result>;
@@ -23,7 +25,12 @@ export function waitedStore(session: object, key: string): Store<Result> | undef
   return waits.get(session)?.get(key)?.store;
 }
 
-/** Resolves once the store is ready, or has an error. Until then, and a while longer, its subscription is held. */
+/** Whether there is nothing to wait for. */
+export function isOver({ ready, error }: Result): boolean {
+  return ready || (error !== undefined && isFutile(error));
+}
+
+/** Resolves once the store is ready, or has an error that does not end by itself. Until then, and a while longer, its subscription is held. */
 export function waitFor(session: object, key: string, store: Store<Result>): Promise<void> {
   const ofSession = waits.get(session) ?? new Map<string, Wait>();
   waits.set(session, ofSession);
@@ -32,14 +39,12 @@ export function waitFor(session: object, key: string, store: Store<Result>): Pro
   const wait: Wait = { store };
   ofSession.set(key, wait);
   wait.promise = new Promise((resolve) => {
-    let isOver = false;
+    let hasEnded = false;
     const end = (): void => {
-      const { ready, error } = store.get();
-      if (isOver || !(ready || error)) return;
-      over();
+      if (!hasEnded && isOver(store.get())) over();
     };
     const over = (): void => {
-      isOver = true;
+      hasEnded = true;
       clearTimeout(limit);
       // A component that still has to wait begins another wait.
       wait.promise = undefined;

@@ -1,6 +1,6 @@
 /** Queries by index, and the check of matches. */
 
-import { raise } from "../base/errors.js";
+import { raise, type EscaleError } from "../base/errors.js";
 import type { ClassDeclaration, DocumentOf, IndexName, MatchOf, OperandOf, OperatorOf } from "./schema-types.js";
 import { isMap, type Raw } from "./values.js";
 import { checkKey } from "./writing.js";
@@ -24,6 +24,17 @@ export function textOf({ where, in: def, order, limit, after }: QueryParts): str
   return JSON.stringify([where, def ?? null, order ?? null, limit ?? null, after ?? null]);
 }
 
+/** Whether a query finds all documents that it is about. */
+export interface QueryState {
+  /**
+   * Whether the subscriptions of the class are loaded, and none is refused. For a query within a match, that
+   * subscription alone counts, and for any query that of the whole class, if there is one.
+   */
+  readonly ready: boolean;
+  /** Why a subscription is refused. While there is such a reason, `ready` is false. */
+  readonly error: EscaleError | undefined;
+}
+
 /** The part of a session that runs queries of one class. */
 export interface QuerySource {
   readonly declared: ClassDeclaration;
@@ -31,8 +42,9 @@ export interface QuerySource {
   def(match: unknown): string;
   docs(parts: QueryParts): Promise<readonly object[]>;
   count(parts: QueryParts): Promise<number>;
-  live(parts: QueryParts, callback: (docs: readonly object[]) => unknown): () => void;
-  liveCount(parts: QueryParts, callback: (count: number) => unknown): () => void;
+  state(parts: QueryParts): QueryState;
+  live(parts: QueryParts, callback: (docs: readonly object[], state: QueryState) => unknown): () => void;
+  liveCount(parts: QueryParts, callback: (count: number, state: QueryState) => unknown): () => void;
 }
 
 /**
@@ -114,17 +126,22 @@ export class Query<D extends ClassDeclaration> {
     return this.#source.count(this.#asked());
   }
 
+  /** Whether `docs`, `first` and `count` find all documents now. */
+  get state(): QueryState {
+    return this.#source.state(this.#parts);
+  }
+
   /**
-   * Calls back with the documents, then again whenever they or their order change: once for a burst of changes. The
-   * function that it returns stops the callback.
+   * Calls back with the documents, then again whenever they, their order or their state change: once for a burst of
+   * changes. The function that it returns stops the callback.
    */
-  live(callback: (docs: readonly DocumentOf<D>[]) => unknown): () => void {
+  live(callback: (docs: readonly DocumentOf<D>[], state: QueryState) => unknown): () => void {
     checkCallback("live", callback);
-    return this.#source.live(this.#asked(), callback as (docs: readonly object[]) => unknown);
+    return this.#source.live(this.#asked(), callback as (docs: readonly object[], state: QueryState) => unknown);
   }
 
   /** The same with the number of documents. None of them is read. */
-  liveCount(callback: (count: number) => unknown): () => void {
+  liveCount(callback: (count: number, state: QueryState) => unknown): () => void {
     checkCallback("liveCount", callback);
     return this.#source.liveCount(this.#asked(), callback);
   }
@@ -168,6 +185,11 @@ export function checkMatch(match: unknown): Raw {
     if (typeof match[name] !== "string") throw raise("bad_option", `match: ${name} must be a string`);
   }
   return match;
+}
+
+/** The key of the document that a checked match names, if it names one. */
+export function keyOf({ key }: { readonly key?: unknown }): readonly string[] | undefined {
+  return Array.isArray(key) ? (key as string[]) : undefined;
 }
 
 /** Only the core knows the index's type, and checks the operand against it. */

@@ -31,12 +31,13 @@ import type { AccountEntry, Identity } from "./entry.js";
 import type { Files } from "../files/types.js";
 import type { Inspection, Meta, Parts, QuotaState } from "./parts.js";
 import { byKey } from "../schema/order.js";
-import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource } from "../schema/query.js";
+import { checkCallback, checkMatch, keyOf, Query, textOf, type QueryParts, type QuerySource, type QueryState } from "../schema/query.js";
 import type { Schema } from "../schema/schema.js";
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import type { LiveStatus, Mode, Status } from "./status.js";
 import { requestPersistence, usage, type Persistence, type StorageUsage } from "../base/storage.js";
 import { reviveMap } from "../schema/values.js";
+import { notLoaded } from "../views/waiting.js";
 import { isSameList, orNone, type LiveQuestion } from "../views/live-query.js";
 import type { Composite, ItemsOf, TreeOf } from "../views/composite.js";
 import type { LiveCallback, Stop } from "../views/view.js";
@@ -141,13 +142,13 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   ): Stop {
     checkCallback("live", callback);
     return this.#guard(() =>
-      this.#views.live(className, this.#def(className, match), callback as LiveCallback<object>),
+      this.#views.live(className, this.#def(className, match), callback as LiveCallback<object>, keyOf(match)),
     );
   }
 
   /** Subscribes to the documents of a match, and keeps them in memory. */
   collection<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>): Collection<DocumentOf<S[C]>> {
-    const collection = this.#guard(() => this.#views.collection(className, this.#def(className, match)));
+    const collection = this.#guard(() => this.#views.collection(className, this.#def(className, match), keyOf(match)));
     return collection as Collection<DocumentOf<S[C]>>;
   }
 
@@ -156,7 +157,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
    * no other tab has the store open; or it ends at a later opening. If `live` or `collection` subscribe too, it stays.
    */
   hold<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>, options: HoldOptions = {}): Held<DocumentOf<S[C]>> {
-    const held = this.#guard(() => this.#views.held(className, this.#def(className, match), options.keep ?? KEEP_MS));
+    const held = this.#guard(() => this.#views.held(className, this.#def(className, match), options.keep ?? KEEP_MS, keyOf(match)));
     return held as Held<DocumentOf<S[C]>>;
   }
 
@@ -255,6 +256,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** The server's counter of the org, or of a value that documents are counted by. Null if the account may not read it. */
   async quota(of?: string): Promise<QuotaState | null> {
+    if (this.#status.mode === "avion") throw notLoaded("avion");
     return ((await this.#writes.ask("quota.get", of === undefined ? {} : { of })) ?? null) as QuotaState | null;
   }
 
@@ -397,13 +399,12 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     };
     const count = async (parts: QueryParts): Promise<number> =>
       (await this.#askTwice(async () => this.#core.query(className, textOf(parts)))).length;
-    const start = <T>(parts: QueryParts, question: Omit<LiveQuestion<T>, "onError">): Stop =>
-      this.#guard(() => this.#views.queries.start(className, textOf(parts), question));
+    const state = (parts: QueryParts): QueryState => this.#guard(() => this.#views.stateOf(className, parts.in));
+    const start = <T>(parts: QueryParts, question: Omit<LiveQuestion<T>, "onError" | "state">): Stop =>
+      this.#guard(() => this.#views.queries.start(className, textOf(parts), { ...question, state: () => this.#views.stateOf(className, parts.in) }));
     return {
-      declared,
+      declared, docs, count, state,
       def: (match) => this.#guard(() => this.#def(className, match)),
-      docs,
-      count,
       live: (parts, callback) => start(parts, { ask: () => orNone(docs(parts), []), isSame: isSameList, callback }),
       liveCount: (parts, callback) => start(parts, { ask: () => orNone(count(parts), 0), isSame: Object.is, callback }),
     };

@@ -35,7 +35,10 @@ export interface StatusValue {
   readonly damaged: { readonly documents: number; readonly collections: number; readonly operations: number };
   /** The last error that belongs to no call. */
   readonly error: EscaleError | null;
-  /** Defs that the server refused, each with its reason. */
+  /**
+   * Subscriptions that are refused, each with its reason: by the server, because there are too many, or because no rule of
+   * the scope leads there. Each stays until it is resolved, or until nobody wants it (R94).
+   */
   readonly faults: { readonly [def: string]: EscaleError };
   /**
    * How far the server restricts the account, as of its last reply. 0: not. 1: it takes no writes. 2: it gives no
@@ -58,6 +61,9 @@ export class LiveStatus implements Status {
   #value: StatusValue;
   /** The error of the core's last report as JSON, to distinguish a new error from a repeated one. */
   #coreError = "null";
+  /** The defs that the server refuses, and those that this side does. */
+  #byServer: StatusValue["faults"] = {};
+  #here: StatusValue["faults"] = {};
   /** The error with which the application's adapter failed last. */
   #adapterError: unknown;
 
@@ -132,7 +138,7 @@ export class LiveStatus implements Status {
     // eslint-disable-next-line no-console -- it is a warning, not an error of the page
     if (isNews && status.error?.code === "bad_reply") console.warn(`escale: bad_reply: ${status.error.message}`);
     this.#coreError = told;
-    const faults = Object.entries(status.faults).map(([def, fault]) => [def, new EscaleError(fault)] as const);
+    this.#byServer = Object.fromEntries(Object.entries(status.faults).map(([def, fault]) => [def, new EscaleError(fault)]));
     this.#set({
       mode: status.mode,
       phase: status.phase,
@@ -143,7 +149,7 @@ export class LiveStatus implements Status {
       storage: status.storage,
       damaged: Object.freeze(status.damaged),
       error: isNews ? status.error && this.#errorOf(status.error) : this.#value.error,
-      faults: Object.freeze(Object.fromEntries(faults)),
+      faults: this.#faults(),
       restriction: status.restriction,
     });
   }
@@ -165,6 +171,21 @@ export class LiveStatus implements Status {
   /** The core's messages name the adapter if it failed. */
   #errorOf(error: CoreError): EscaleError {
     return new EscaleError(error, error.message.includes("adapter") ? this.#adapterError : undefined);
+  }
+
+  /** The defs that the server refuses, each with its reason. */
+  get refusedByServer(): StatusValue["faults"] {
+    return this.#byServer;
+  }
+
+  /** These defs are refused on this side, and no others. */
+  refuse(faults: StatusValue["faults"]): void {
+    this.#here = faults;
+    this.#set({ ...this.#value, faults: this.#faults() });
+  }
+
+  #faults(): StatusValue["faults"] {
+    return Object.freeze({ ...this.#byServer, ...this.#here });
   }
 
   /** Records an error of this side that belongs to no call. */

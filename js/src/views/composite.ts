@@ -49,8 +49,8 @@ export function compositeOf(parent: View, items: ReadonlyMap<string, View>): Com
   const settle = (): void => {
     // A reply changes several views. The last of them tells.
     if (!isAtHand()) return;
-    const { ready, whole } = stateOf(views);
-    const facts: readonly unknown[] = [...views.map((view) => view.docs), ready, whole];
+    const { ready, whole, error } = stateOf(views);
+    const facts: readonly unknown[] = [...views.map((view) => view.docs), ready, whole, error?.code];
     const isSame = facts.every((fact, at) => fact === seen[at]);
     if (!isSame) now = treeOf(parent, items);
     seen = facts;
@@ -85,5 +85,10 @@ function treeOf(parent: View, items: ReadonlyMap<string, View>): Tree {
 }
 
 function stateOf(views: readonly View[]): LiveState {
-  return Object.freeze({ ready: views.every((view) => view.ready), whole: views.every((view) => view.whole) });
+  const states = views.map((view) => view.state);
+  return Object.freeze({
+    ready: states.every(({ ready }) => ready),
+    whole: states.every(({ whole }) => whole),
+    error: states.find(({ error }) => error)?.error,
+  });
 }

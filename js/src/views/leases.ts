@@ -23,7 +23,7 @@ interface Lease {
 }
 
 type Timer = ReturnType<typeof setTimeout>;
-type LeaseCore = Pick<Core, "inspect" | "list" | "subscribe" | "subscriptions">;
+type LeaseCore = Pick<Core, "inspect" | "list" | "subscriptions">;
 type LeaseStatus = Pick<Status, "mode" | "leads">;
 
 /** The subscriptions that holders began. All others stay until `unsubscribe`. */
@@ -31,14 +31,16 @@ export class Leases {
   readonly #leases = new Map<string, Lease>();
   readonly #core: LeaseCore;
   readonly #status: LeaseStatus;
+  readonly #begin: (def: string, lease: number) => void;
   readonly #end: (def: string) => void;
   /** The store's name, once known. */
   #name = "";
   #looking: Timer;
 
-  constructor(core: LeaseCore, status: LeaseStatus, end: (def: string) => void) {
+  constructor(core: LeaseCore, status: LeaseStatus, begin: (def: string, lease: number) => void, end: (def: string) => void) {
     this.#core = core;
     this.#status = status;
+    this.#begin = begin;
     this.#end = end;
     // Holders have so long to appear after an opening.
     this.#looking = later(() => this.#look(), AGAIN_MS);
@@ -87,7 +89,7 @@ export class Leases {
     if (rest === lease.rest) return;
     lease.rest = rest;
     try {
-      this.#core.subscribe(def, rest);
+      this.#begin(def, rest);
     } catch {
       // The core has just died: the next one will be given it.
     }
@@ -124,7 +126,7 @@ export class Leases {
         const age = today() - Math.floor(lease / DAYS);
         if (!lease || this.#leases.has(def)) continue;
         // The clock was set back: the time begins again.
-        if (age < 0) this.#core.subscribe(def, lease + age * DAYS);
+        if (age < 0) this.#begin(def, lease + age * DAYS);
         else if (age > lease % DAYS) this.#end(def);
       }
     } catch {

@@ -11,6 +11,8 @@ interface Asked {
   /** Whether changes of these defs concern it, although they are of another class. */
   minds?(defs: readonly string[]): boolean;
   changed(): void;
+  /** Whether all documents are there that it is about may have changed. */
+  heard?(): void;
   end(): void;
 }
 
@@ -62,6 +64,11 @@ export class LiveQueries {
     for (const open of this.#open) {
       if (open.classNames.some((name) => classes.has(name)) || open.query.minds?.(defs)) open.query.changed();
     }
+  }
+
+  /** Refusals came or went, or a load ended. */
+  heard(): void {
+    for (const { query } of this.#open) query.heard?.();
   }
 
   /** Another core is in use: it knows no live query yet, and has other ids. */

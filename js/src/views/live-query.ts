@@ -2,13 +2,17 @@
 
 import { toEscaleError } from "../base/errors.js";
 import { callSafely } from "../base/report.js";
+import type { QueryState } from "../schema/query.js";
+import { isSameState } from "./view.js";
 
 /** How a live query reads and compares its results. */
 export interface LiveQuestion<T> {
   ask(): Promise<T>;
+  /** Whether all documents are there that the query is about. */
+  state(): QueryState;
   /** Whether two results are the same for the application. */
   isSame(before: T, now: T): boolean;
-  callback: (result: T) => unknown;
+  callback: (result: T, state: QueryState) => unknown;
   onError: (error: unknown) => void;
 }
 
@@ -17,9 +21,11 @@ export interface LiveQuestion<T> {
  */
 export class LiveQuery<T> {
   readonly #question: LiveQuestion<T>;
-  #last: { result: T } | undefined;
+  #last: { result: T; state: QueryState } | undefined;
   #isDirty = true;
   #isAsking = false;
+  /** The state may have changed since it was asked for. */
+  #isHeard = false;
   #isScheduled = false;
   #isOver = false;
 
@@ -37,6 +43,12 @@ export class LiveQuery<T> {
   changed(): void {
     this.#isDirty = true;
     this.#schedule();
+  }
+
+  /** Refusals came or went, or a load ended: the same result may now be complete, or no longer. */
+  heard(): void {
+    this.#isHeard = this.#isDirty || this.#isAsking;
+    if (this.#last && !this.#isHeard) this.#tell(this.#last.result, this.#question.state());
   }
 
   /** No more callbacks. */
@@ -60,21 +72,28 @@ export class LiveQuery<T> {
     try {
       while (this.#isDirty && !this.#isOver) {
         this.#isDirty = false;
-        this.#tell(await this.#question.ask());
+        // Documents that come during the question may be missing in the answer, however complete the class is by then.
+        const state = this.#question.state();
+        this.#tell(await this.#question.ask(), state);
       }
     } catch (error) {
-      // The next change asks again.
+      // The next change asks again. Until then nobody knows the result.
+      this.#last = undefined;
       if (!this.#isOver) this.#question.onError(error);
     } finally {
       this.#isAsking = false;
       if (this.#isDirty) this.#schedule();
+      else if (this.#isHeard) this.heard();
     }
   }
 
-  #tell(result: T): void {
-    if (this.#isOver || (this.#last && this.#question.isSame(this.#last.result, result))) return;
-    this.#last = { result };
-    callSafely(this.#question.callback, result);
+  #tell(result: T, state: QueryState): void {
+    if (this.#isOver) return;
+    const { callback } = this.#question;
+    const last = this.#last;
+    if (last && this.#question.isSame(last.result, result) && isSameState(last.state, state)) return;
+    this.#last = { result, state };
+    callSafely(callback, result, state);
   }
 }
 

@@ -1,7 +1,7 @@
 /** The scope: subscriptions that follow from the documents held (R22). */
 
 import type { Core } from "../wasm/core.js";
-import { raise } from "../base/errors.js";
+import { raise, toEscaleError, type EscaleError } from "../base/errors.js";
 import { report } from "../base/report.js";
 import type { ClassDeclaration, ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import { textOf } from "../schema/query.js";
@@ -43,6 +43,10 @@ export interface ScopeHost {
   read(className: string, query: string): Promise<readonly object[]>;
   subscribe(className: string, def: string): void;
   unsubscribe(def: string): void;
+  /** The subscriptions for which there is no place. */
+  waiting(): readonly string[];
+  /** The subscriptions are those to which the documents lead, or a rule failed. */
+  settled(): void;
   onError(error: unknown): void;
 }
 
@@ -68,6 +72,10 @@ export class Scope {
   #isOver = false;
   /** The last failure of a rule that was reported. */
   #reported = "";
+  /** Whether the subscriptions were once those to which the documents led. */
+  #wasSettled = false;
+  /** Why the documents lead nowhere at the moment: a rule failed. */
+  failure: EscaleError | undefined;
 
   constructor(rules: Rules, host: ScopeHost) {
     this.#host = host;
@@ -84,8 +92,29 @@ export class Scope {
     this.#schedule();
   }
 
+  /** Whether the subscriptions are those to which the documents lead. */
+  get isSettled(): boolean {
+    return this.#wasSettled && !this.#isReading;
+  }
+
   get isReading(): boolean {
     return this.#isReading;
+  }
+
+  /** The classes that the rules lead to, and those of their items that the scope owns, too. */
+  get targets(): readonly string[] {
+    return [...this.#sources.keys()];
+  }
+
+  /** The classes that lead to a class, directly or not; none if no rule leads to it. */
+  sourcesOf(className: string): ReadonlySet<string> | undefined {
+    return this.#sources.get(className);
+  }
+
+  /** Whether it would end this subscription at once. */
+  excludes(def: string): boolean {
+    const isOwned = this.isSettled && this.#sources.has(classOf(def));
+    return isOwned && !this.#wanted.has(def) && this.#superfluous([def], this.#wanted).length > 0;
   }
 
   /** Whether there is a subscription among them to which no document leads: it is ended at once. */
@@ -131,11 +160,14 @@ export class Scope {
         // If something changed meanwhile, the result may contradict it.
         if (!this.#isDirty && !this.#isOver) this.#settle(wanted);
       }
+      this.failure = undefined;
     } catch (error) {
+      this.failure = toEscaleError(error);
       if (!this.#isOver) this.#host.onError(error);
     } finally {
       this.#isReading = false;
       if (this.#isDirty) this.#schedule();
+      this.#host.settled();
     }
   }
 
@@ -174,24 +206,26 @@ export class Scope {
     this.#wanted = wanted;
     for (const [def, className] of wanted) {
       if (this.#begun.has(def)) continue;
-      try {
-        host.subscribe(className, def);
-        this.#begun.add(def);
-      } catch (error) {
-        // There are too many. Some may end below.
-        host.onError(error);
-      }
+      host.subscribe(className, def);
+      this.#begun.add(def);
     }
     this.#begun = new Set([...this.#begun].filter((def) => wanted.has(def)));
-    const { collections: held } = host.core.memory();
-    const loading = new Set(held.filter(({ ready }) => !ready).map(({ def }) => classOf(def)));
-    const mayEnd = (def: string): boolean => {
+    this.#wasSettled = true;
+    const held = host.core.memory().collections.map(({ def }) => def);
+    for (const def of this.#superfluous([...held, ...host.waiting()], wanted)) host.unsubscribe(def);
+  }
+
+  /** Those of these subscriptions to which no document leads, and none that is still to come can lead. */
+  #superfluous(defs: readonly string[], wanted: ReadonlyMap<string, string>): string[] {
+    const { core, status } = this.#host;
+    const loading = new Set(core.memory().collections.filter(({ ready }) => !ready).map(({ def }) => classOf(def)));
+    // The rules do not see damaged documents, which are fetched again.
+    const { documents, collections } = status.damaged;
+    if (documents + collections > 0) return [];
+    return defs.filter((def) => {
       const sources = this.#sources.get(classOf(def));
       return !!sources && !wanted.has(def) && ![...sources].some((from) => loading.has(from));
-    };
-    // The rules do not see damaged documents, which are fetched again.
-    const { documents, collections } = host.status.damaged;
-    if (documents + collections === 0) for (const def of held.map((one) => one.def).filter(mayEnd)) host.unsubscribe(def);
+    });
   }
 }
 

@@ -6,19 +6,22 @@ import type { Documents } from "./documents.js";
 import { raise, type EscaleError } from "../base/errors.js";
 import { byKey, patch, type Compare } from "../schema/order.js";
 import { callSafely } from "../base/report.js";
+import { isFutile } from "./futile.js";
 
 /** Ends a callback: it is never called again. */
 export type Stop = () => void;
 
 /** The state of the documents that a callback receives. */
 export interface LiveState {
-  /** Whether a complete load has finished at least once. Until then the server may have more documents. */
+  /** Whether a complete load has finished, and nothing was refused since. If not, the server may have more documents. */
   readonly ready: boolean;
   /**
    * Whether the documents are one state of the server, with the pending writes on top. False while a long load is in
    * progress, and while a document and its items come in several replies.
    */
   readonly whole: boolean;
+  /** Why the documents may be incomplete (R94). While there is such a reason, `ready` and `whole` are false. */
+  readonly error: EscaleError | undefined;
 }
 
 /** Called with the documents, and again at every change. */
@@ -35,6 +38,10 @@ export interface ViewContext {
   core: Pick<Core, "changes" | "list">;
   documents: Pick<Documents, "load">;
   onError: (error: unknown) => void;
+  /** Why a subscription is refused; none if it is not. */
+  reasonOf(def: string): EscaleError | undefined;
+  /** The reason why nothing is loaded, in `avion`. */
+  noServer(): EscaleError | undefined;
 }
 
 /** No documents. */
@@ -62,8 +69,11 @@ export class View {
   /** The next listing has to be whole: the changes since the last one are unknown. */
   #isLost = true;
   #docs: readonly object[] = NONE;
+  /** Whether a complete load had finished when the documents were read, and whether they were one state of the server. */
   #ready = false;
   #whole = false;
+  /** The state that the listeners got last. */
+  #told: LiveState | undefined;
   /** Something changed since the last listing was taken. */
   #dirty = true;
   #refreshing = false;
@@ -75,8 +85,6 @@ export class View {
   #isRenewed = false;
   #ended = false;
   #whenReady: Deferred<readonly object[]> | undefined;
-  /** The reason why the first load cannot end: the server refuses the def for good, or nobody asks it. */
-  #fault: EscaleError | undefined;
 
   constructor(def: string, className: string, key: readonly string[], context: ViewContext) {
     this.def = def;
@@ -90,19 +98,24 @@ export class View {
     return this.#docs;
   }
 
-  /** Whether a complete load had finished when the documents were read. */
-  get ready(): boolean {
-    return this.#ready;
+  /** The state of the documents, as last read, and by the refusals of now. */
+  get state(): LiveState {
+    const { error } = this;
+    return Object.freeze({ ready: this.#ready && !error, whole: this.#whole && !error, error });
+  }
+
+  /** Why the documents may be incomplete: a refusal, or in `avion` that they were never loaded. */
+  get error(): EscaleError | undefined {
+    if (this.#ended) return undefined;
+    const reason = this.#context.reasonOf(this.def);
+    if (reason || this.#ready) return reason;
+    const noServer = this.#context.noServer();
+    return noServer && !this.isLoaded() ? noServer : undefined;
   }
 
   /** Whether a complete load had finished, and nothing changed since the documents were read. */
   get isCurrent(): boolean {
     return this.#ready && !this.#dirty;
-  }
-
-  /** Whether the documents were one state of the server when they were read. */
-  get whole(): boolean {
-    return this.#whole;
   }
 
   /** Whether the documents were read at least once. */
@@ -134,17 +147,23 @@ export class View {
   /** The documents, once a complete load has finished. Rejects if the view ends first. */
   whenReady(): Promise<readonly object[]> {
     const { promise } = (this.#whenReady ??= new Deferred());
-    if (this.#ready) this.#whenReady.resolve(this.#docs);
+    if (this.state.ready) this.#whenReady.resolve(this.#docs);
     else if (this.#ended) this.#fail(endedEarly());
-    else if (this.#fault && !this.isLoaded()) this.#fail(this.#fault);
+    else this.#giveUp();
     return promise;
   }
 
-  /** Waiting for the first load is futile for this reason, or no longer is. */
-  refused(fault: EscaleError | undefined): void {
-    const before = this.#fault;
-    this.#fault = fault;
-    if (fault && !before && !this.#ended && this.#whenReady && !this.isLoaded()) this.#fail(fault);
+  /** Refusals came or went, or the mode changed. */
+  heard(): void {
+    if (this.#ended) return;
+    this.#giveUp();
+    if (this.#wasRead && !isSameState(this.state, this.#told)) this.#schedule();
+  }
+
+  /** Ends the waiting if it is futile. A temporary refusal ends by itself. */
+  #giveUp(): void {
+    const error = this.#whenReady && this.error;
+    if (error && isFutile(error)) this.#fail(error);
   }
 
   /**
@@ -193,7 +212,7 @@ export class View {
   /** The subscription or the session is over: no more callbacks, no documents. */
   end(): void {
     this.#ended = true;
-    this.#dirty = false;
+    this.#dirty = this.#ready = this.#whole = false;
     this.#listeners.clear();
     this.#watchers.length = 0;
     this.#forget();
@@ -244,15 +263,10 @@ export class View {
     const loaded = await this.#context.documents.load(this.#className, [...this.#wanted]);
     // A document whose new version arrived during the read would be missing for a short time if shown now.
     if (this.#ended || this.#isLost || (loaded.overtaken && this.#dirty)) return "overtaken";
-    const isOther = ready !== this.#ready || whole !== this.#whole;
-    // The subscription has ended, and may begin again: who waits then waits for another load.
-    if (this.#ready && !ready) this.#whenReady = undefined;
     this.#ready = ready;
     this.#whole = whole;
     this.#wasRead = true;
-    const changed = this.#apply(left, loaded.documents);
-    if (this.#ready) this.#whenReady?.resolve(this.#docs);
-    return changed || isOther ? "changed" : "same";
+    return this.#apply(left, loaded.documents) ? "changed" : "same";
   }
 
   /** Asks which documents are new and which ones left, since the last listing. */
@@ -305,15 +319,21 @@ export class View {
   }
 
   #tell(changed: boolean): void {
+    const { state } = this;
+    const isOther = changed || !isSameState(state, this.#told);
+    // The subscription has ended, or was refused, and may begin again: who waits then waits for another load.
+    if (this.#told?.ready && !state.ready) this.#whenReady = undefined;
+    this.#told = state;
+    if (state.ready) this.#whenReady?.resolve(this.#docs);
     for (const listener of [...this.#listeners]) {
       // A callback may stop another one, or end the subscription.
-      if (this.#listeners.has(listener) && (changed || !listener.called)) this.#call(listener);
+      if (this.#listeners.has(listener) && (isOther || !listener.called)) this.#call(listener);
     }
   }
 
   #call(listener: Listener): void {
     listener.called = true;
-    callSafely(listener.callback, this.#docs, Object.freeze({ ready: this.#ready, whole: this.#whole }));
+    callSafely(listener.callback, this.#docs, this.state);
   }
 
   /** Ends the waiting for the first load. The next one who waits gets another promise. */
@@ -321,6 +341,11 @@ export class View {
     this.#whenReady?.reject(error);
     this.#whenReady = undefined;
   }
+}
+
+/** Whether two states are the same for the application. */
+export function isSameState(one: Partial<LiveState>, other: Partial<LiveState> | undefined): boolean {
+  return one.ready === other?.ready && one.whole === other?.whole && one.error?.code === other?.error?.code;
 }
 
 function endedEarly(): EscaleError {

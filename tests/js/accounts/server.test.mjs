@@ -259,6 +259,90 @@ test("a closed account opens offline alone", async () => {
   await offline.close();
 });
 
+test("once the account is closed, an opening in synced is refused before anything is shown", async () => {
+  for (const isOwn of [true, false]) {
+    const place = newPlace();
+    await accounts.signUp({ ...place, passphrase: "one" });
+    const [laptop, phone] = [device(), device()];
+    let session = await laptop.open(place, { passphrase: "one" });
+    await session.collection("Note", {}).ready;
+    await session.put("Note", { id: "1" }).accepted;
+    await session.flush();
+    if (isOwn) {
+      await accounts.close(session, "one");
+      await session.close();
+    } else {
+      const locked = new Promise((resolve) => session.status.subscribe(({ phase }) => phase === "closed" && resolve()));
+      const other = await phone.open(place, { passphrase: "one", mode: "incognito" });
+      await accounts.close(other, "one");
+      await other.close();
+      laptop.use();
+      // The next request tells the device.
+      session.put("Note", { id: "2" });
+      await locked;
+    }
+    assert.equal(await codeOf(laptop.open(place, { passphrase: "one" })), "account_closed");
+    const line = cut(0, "request");
+    session = await laptop.open(place, { passphrase: "one" });
+    assert.ok(await session.get("Note", ["1"]), "with no network the data of the device is shown");
+    await session.close();
+    line.mend();
+    session = await laptop.open(place, { passphrase: "one", mode: "avion" });
+    assert.ok(await session.get("Note", ["1"]));
+    await session.close();
+  }
+});
+
+test("in avion no request of an account, of files or of quotas is sent: each is refused by its name", async () => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  const laptop = device();
+  let session = await laptop.open(place, { passphrase: "one" });
+  await session.put("Note", { id: "1" }).accepted;
+  await session.close();
+  session = await laptop.open(place, { passphrase: "one", mode: "avion", files: () => import("escale/files") });
+  const before = globalThis.fetch;
+  let requests = 0;
+  globalThis.fetch = (...request) => (requests++, before(...request));
+  try {
+    const files = await session.files();
+    const calls = {
+      devices: () => accounts.devices(session),
+      wraps: () => accounts.wraps(session),
+      revoke: () => accounts.revoke(session, "others"),
+      removeWrap: () => accounts.removeWrap(session, "passphrase", "one"),
+      addCode: () => accounts.addCode(session, "one"),
+      close: () => accounts.close(session, "one"),
+      changePassphrase: () => session.changePassphrase("one", "two"),
+      unlock: () => session.unlock("one"),
+      bytes: () => files.bytes({ sha: "A".repeat(43), size: 5, type: "text/plain" }),
+    };
+    for (const [name, call] of Object.entries(calls)) {
+      await assert.rejects(call, ({ code, cure }) => (assert.equal(code, "offline", name), name === "bytes" || cure.includes("synced")), name);
+    }
+    await assert.rejects(session.quota(), { code: "not_loaded" });
+    assert.equal(session.pending().length, 0);
+    await session.wipe();
+    assert.equal(requests, 0);
+  } finally {
+    globalThis.fetch = before;
+    await session.close();
+  }
+});
+
+test("the cures of a first opening without a network, and of secrets that are wrong, are true", async () => {
+  const place = newPlace();
+  const { code } = await accounts.signUp({ ...place, passphrase: "one", recoveryCode: true });
+  const line = cut(0, "request");
+  await assert.rejects(device().open(place, { passphrase: "one" }), ({ code, cure }) => code === "offline" && /Try again in `synced`/.test(cure));
+  line.mend();
+  const isTrue = (error) => error.code === "wrong_passphrase" && /Ask for it again; accounts.recover .* recovery code/.test(error.cure) && !error.cure.includes("wipe");
+  await assert.rejects(device().open(place, { passphrase: "wrong" }), isTrue);
+  await assert.rejects(accounts.recover({ ...place, code: "nonsense", passphrase: "two" }), isTrue);
+  const other = code.replace(/[a-z2-9]/i, (first) => (first === "2" ? "3" : "2"));
+  await assert.rejects(accounts.recover({ ...place, code: other, passphrase: "two" }), isTrue);
+});
+
 test("wiping a session leaves nothing of the account on the device, and signs it out", async () => {
   const place = newPlace();
   await accounts.signUp({ ...place, passphrase: "one" });

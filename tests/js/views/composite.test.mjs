@@ -35,7 +35,7 @@ test("one call tells all that a reply changes, and `now` is the same object unti
   core.becomeReady(twigs);
   core.becomeReady(vine);
   const [now, state] = await calls(2);
-  assert.deepEqual([now.doc.name, now.items.Twig.map(({ name }) => name), state], ["t", ["a", "b"], { ready: true, whole: true }]);
+  assert.deepEqual([now.doc.name, now.items.Twig.map(({ name }) => name), state], ["t", ["a", "b"], { ready: true, whole: true, error: undefined }]);
   assert.equal(composite.now, now);
   assert.equal(await composite.ready.then(({ doc }) => doc), now.doc);
   await settled();
@@ -47,11 +47,11 @@ test("a tree that comes in several replies is not whole until it is", async () =
   const { callback, calls } = recorder();
   for (const def of [tree, twigs, vine]) core.becomeReady(def);
   composite.subscribe(callback);
-  assert.deepEqual((await calls(1))[1], { ready: true, whole: true });
+  assert.deepEqual((await calls(1))[1], { ready: true, whole: true, error: undefined });
   core.tear(true, tree, vine);
-  assert.deepEqual((await calls(2))[1], { ready: true, whole: false });
+  assert.deepEqual((await calls(2))[1], { ready: true, whole: false, error: undefined });
   core.tear(false, tree, vine);
-  assert.deepEqual((await calls(3))[1], { ready: true, whole: true });
+  assert.deepEqual((await calls(3))[1], { ready: true, whole: true, error: undefined });
 });
 
 test("a stopped callback, an ended subscription and a closed session are told nothing more", async () => {

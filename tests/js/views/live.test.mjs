@@ -13,11 +13,11 @@ test("live calls back with what is held, even nothing, then at each change", asy
   const { callback, calls, seen } = recorder();
   session.live("Package", {}, callback);
   assert.equal(seen.length, 0, "never during the call");
-  assert.deepEqual(await calls(1), [[], { ready: false, whole: false }]);
+  assert.deepEqual(await calls(1), [[], { ready: false, whole: false, error: undefined }]);
   core.put("Package", { name: "b" }, { name: "a" });
   assert.deepEqual(names((await calls(2))[0]), ["a", "b"]);
   core.becomeReady("Package");
-  assert.deepEqual((await calls(3))[1], { ready: true, whole: true });
+  assert.deepEqual((await calls(3))[1], { ready: true, whole: true, error: undefined });
   assert.equal(seen[2][0], seen[1][0], "the same array: no document changed");
 });
 
@@ -198,7 +198,7 @@ test("a collection keeps its documents at hand, and is the same for the same mat
   assert.equal(await collection.ready, docs);
   const { callback, calls } = recorder();
   collection.subscribe(callback);
-  assert.deepEqual(await calls(1), [docs, { ready: true, whole: true }]);
+  assert.deepEqual(await calls(1), [docs, { ready: true, whole: true, error: undefined }]);
 });
 
 test("the first load's end is refused where the subscription ends before", async () => {
@@ -250,5 +250,8 @@ test("ready rejects where the server refuses the class, and waits again once it 
   const again = session.collection("Package", {}).ready;
   core.put("Package", { name: "a" });
   core.becomeReady("Package");
+  await settled();
+  assert.equal(session.collection("Package", {}).isReady, false, "it is refused for now, but waiting goes on");
+  core.tell({ faults: {} });
   assert.deepEqual(names(await again), ["a"]);
 });

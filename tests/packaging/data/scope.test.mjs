@@ -286,7 +286,7 @@ inWorld("r22_other_subscriptions_of_the_classes_end_and_their_lists_are_told", a
   stop();
   session.live("Group", {}, () => {});
   await world.settled();
-  assert.deepEqual(classesOf(session), ["Group"], "without the scope, the class is subscribed to again");
+  assert.deepEqual(classesOf(session), ["Group", "Group", "Group"], "without the scope, all that is shown is subscribed to again");
   assert.equal(told.at(-1), 1, "the list that was there all the time has it again");
 });
 
@@ -321,4 +321,46 @@ inWorld("r22_what_is_withdrawn_leaves_lists_and_says_why", async (world, session
   await world.settled();
   assert.equal(held.error, undefined);
   assert.equal(held.isReady, true);
+});
+
+test("r94_a_scope_beyond_the_bound_says_so_after_a_reload_too_until_it_fits", { timeout: 60_000 }, async () => {
+  const ids = Array.from({ length: 520 }, (_, n) => `a${n}`);
+  const world = await testing({
+    schema,
+    documents: { Account: [{ id: "me", avatars: ids }], Avatar: ids.map((id) => ({ id, groups: [], city: "" })), Chat: ids.map((id) => ({ avatar: id, num: "1", text: id })) },
+  });
+  const counted = new Map();
+  const begin = async (session) => {
+    session.collection("Account", { key: ["me"] });
+    session.scope(RULES);
+    session.query("Chat").liveCount((count, state) => counted.set(session, [count, state]));
+    await world.settled();
+  };
+  const check = (session) => {
+    const [avatars, chats] = ["Avatar", "Chat"].map((name) => session.query(name).state);
+    const [count, state] = counted.get(session);
+    assert.equal(Object.keys(session.status.faults).length, 41, "1 account, 520 avatars, 520 lists of chats");
+    assert.deepEqual([avatars.ready, chats.ready, state.ready], [avatars.error === undefined, false, false]);
+    assert.deepEqual([chats.error.code, state.error.code], ["too_many_subscriptions", "too_many_subscriptions"]);
+    assert.ok(count < 520, "the count is too small");
+  };
+  try {
+    const first = await world.open();
+    await begin(first);
+    check(first);
+    await first.patch("Avatar", ["a0"], { city: "" }).accepted;
+    await world.settled();
+    assert.equal(first.query("Chat").state.ready, false, "after another success");
+    await world.kill(first);
+    const again = await world.open();
+    await begin(again);
+    check(again);
+    await world.patch("Account", ["me"], { avatars: ids.slice(0, 400) });
+    await world.settled();
+    assert.deepEqual([again.query("Chat").state, again.status.faults], [{ ready: true, error: undefined }, {}]);
+    assert.equal(await again.query("Chat").count(), 400);
+    assert.deepEqual(counted.get(again), [400, { ready: true, error: undefined }]);
+  } finally {
+    await world.close();
+  }
 });

@@ -1,0 +1,206 @@
+/**
+ * Every subscription that this session wants: those that the core has, those that wait for a place, and those to which no
+ * rule of the scope leads. It alone decides whether a list or a query may lack documents (R94).
+ */
+
+import type { Core } from "../wasm/core.js";
+import { raise, type EscaleError } from "../base/errors.js";
+import type { QueryState } from "../schema/query.js";
+import { joinedKey } from "../schema/writing.js";
+import type { LiveStatus } from "../session/status.js";
+import { classOf } from "./def.js";
+import type { Scope } from "./scope.js";
+import { notLoaded } from "./waiting.js";
+
+/** Subscriptions of a session: as many as a socket takes, the bound of `src/limits.rs`. */
+const SUBS_MAX = 1_000;
+
+type SubscriptionsCore = Pick<Core, "find" | "memory" | "subscribe" | "subscriptions">;
+
+/** The lists of the session. */
+export interface Lists {
+  /** The key of the document that a def names, if it names one. */
+  keyOf(def: string): readonly string[] | undefined;
+  isWatched(def: string): boolean;
+  /** Refusals may have come or gone. */
+  heard(): void;
+  onError(error: unknown): void;
+}
+
+/** The subscriptions of a session, and the reasons why some are refused. */
+export class Subscriptions {
+  /** The scope, if the session has one. */
+  scope: Scope | undefined;
+  readonly #core: SubscriptionsCore;
+  readonly #status: LiveStatus;
+  readonly #lists: Lists;
+  /** Those without a place, in the order in which they came, with their leases. */
+  readonly #waiting = new Map<string, number>();
+  /** Those to which no rule of the scope leads, while somebody wants them. */
+  readonly #outside = new Map<string, EscaleError>();
+  /** So many more certainly fit during the present call. Later, other tabs may have taken their places. */
+  #room = 0;
+  /** By class, whether each def that somebody wants is loaded. */
+  #wanted: Map<string, Map<string, boolean>> | undefined;
+  #isScheduled = false;
+  /** The refusals of this side in the status. */
+  #told = "";
+  #noPlace: EscaleError | undefined;
+  #noServer: EscaleError | undefined;
+
+  constructor(core: SubscriptionsCore, status: LiveStatus, lists: Lists) {
+    this.#core = core;
+    this.#status = status;
+    this.#lists = lists;
+  }
+
+  /** Whether it is about to look at the refusals. */
+  get isReading(): boolean {
+    return this.#isScheduled;
+  }
+
+  /** Those without a place. */
+  get waiting(): readonly string[] {
+    return [...this.#waiting.keys()];
+  }
+
+  /** Those to which no rule of the scope leads. */
+  get outside(): readonly string[] {
+    return [...this.#outside.keys()];
+  }
+
+  /** Begins a subscription, or sets its lease. Without a place it waits for one, behind the others. */
+  begin(def: string, lease: number): void {
+    const isWaiting = this.#waiting.has(def);
+    if (!isWaiting) this.end(def);
+    if (this.scope?.excludes(def)) {
+      this.exclude(def);
+      return;
+    }
+    this.#waiting.set(def, lease);
+    if (!isWaiting && this.#waiting.size === 1) this.#admit();
+  }
+
+  /** No rule of the scope leads to a def, and somebody wants it. */
+  exclude(def: string): void {
+    this.end(def);
+    this.#outside.set(def, raise("out_of_scope", `no rule of the session's scope leads to ${def}`));
+  }
+
+  /** Nobody waits for a def any more. Returns whether it was refused. */
+  end(def: string): boolean {
+    this.#wanted = undefined;
+    const wasWaiting = this.#waiting.delete(def);
+    const wasRefused = this.#outside.delete(def) || wasWaiting;
+    this.heard();
+    return wasRefused;
+  }
+
+  /** Other defs may be subscribed to or loaded, or be refused by the server. */
+  changed(): void {
+    this.#wanted = undefined;
+    this.heard();
+  }
+
+  /** Looks at the refusals once this call is over. */
+  heard(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    queueMicrotask(() => {
+      this.#isScheduled = false;
+      try {
+        this.#look();
+      } catch {
+        // The core has just died: the next one is asked.
+      }
+    });
+  }
+
+  /** The document of a def outside the scope, if another def holds it: 0 if none does. Undefined for all other defs. */
+  found(def: string): number | undefined {
+    if (!this.#outside.has(def)) return undefined;
+    const key = this.#lists.keyOf(def);
+    try {
+      return key ? this.#core.find(classOf(def), joinedKey(key), key.length) : 0;
+    } catch {
+      return 0;
+    }
+  }
+
+  /** Why a def is refused. */
+  reasonOf(def: string): EscaleError | undefined {
+    if (this.#waiting.has(def)) return this.#noPlace;
+    return this.found(def) ? undefined : (this.#outside.get(def) ?? this.#status.refusedByServer[def]);
+  }
+
+  /** The reason why nothing is loaded, in `avion`. */
+  noServer(): EscaleError | undefined {
+    return this.#status.mode === "avion" ? (this.#noServer ??= notLoaded("avion")) : undefined;
+  }
+
+  /** Whether a query over a class, or within a def of it, finds all documents. */
+  stateOf(className: string, within?: string): QueryState {
+    const isWhole = this.#isWhole(className);
+    // A collection that nobody subscribes to is read from its class.
+    const one = within === undefined ? undefined : this.#defsOf(className).get(within) ?? (isWhole ? undefined : false);
+    const scope = isWhole || one !== undefined || !this.scope?.sourcesOf(className) ? undefined : this.scope;
+    const classes = [className, ...(scope?.sourcesOf(className) ?? [])].filter((name) => !this.#isWhole(name));
+    const defs = one === undefined ? classes.flatMap((name) => [...this.#defsOf(name)]) : [[within as string, one] as const];
+    let ready = defs.every(([, isLoaded]) => isLoaded) && (scope?.isSettled ?? true);
+    let error = scope?.failure;
+    for (const [def] of defs) error ??= this.reasonOf(def);
+    if (!ready) error ??= this.noServer();
+    if (error) ready = false;
+    return Object.freeze({ ready, error });
+  }
+
+  /** Whether the whole class is subscribed to and loaded: then no other subscription adds anything. */
+  #isWhole(className: string): boolean {
+    return this.#defsOf(className).get(className) === true && !this.reasonOf(className);
+  }
+
+  /** The defs of a class that somebody wants, and whether each is loaded. */
+  #defsOf(className: string): ReadonlyMap<string, boolean> {
+    const wanted = this.#wanted ?? new Map<string, Map<string, boolean>>();
+    if (!this.#wanted) {
+      const add = (def: string, isLoaded: boolean): void => {
+        const ofClass = wanted.get(classOf(def)) ?? new Map<string, boolean>();
+        wanted.set(classOf(def), ofClass.set(def, isLoaded));
+      };
+      // The server has ended some, and somebody still shows them.
+      for (const def of Object.keys(this.#status.refusedByServer)) if (this.#lists.isWatched(def)) add(def, false);
+      for (const def of [...this.waiting, ...this.outside]) add(def, this.#outside.has(def));
+      for (const { def, ready } of this.#core.memory().collections) add(def, ready);
+      this.#wanted = wanted;
+    }
+    return wanted.get(className) ?? new Map<string, boolean>();
+  }
+
+  /** Begins those for which there is a place. */
+  #admit(): void {
+    const defs = this.#room > 0 ? undefined : new Set(this.#core.subscriptions());
+    if (defs) this.#room = SUBS_MAX - defs.size;
+    for (const [def, lease] of [...this.#waiting]) {
+      if (!defs?.has(def) && this.#room-- <= 0) continue;
+      this.#waiting.delete(def);
+      this.#core.subscribe(def, lease);
+    }
+    if (this.#waiting.size === 0 || this.#noPlace) return;
+    this.#noPlace = raise("too_many_subscriptions", `there are ${SUBS_MAX} already, and this one waits for a place`);
+    this.#lists.onError(this.#noPlace);
+  }
+
+  #look(): void {
+    if (this.#status.phase === "closed") return;
+    this.#wanted = undefined;
+    this.#room = 0;
+    if (this.#waiting.size > 0) this.#admit();
+    const { failure, targets = [] } = this.scope ?? {};
+    const refused = [...this.waiting, ...this.outside].map((def) => [def, this.reasonOf(def)] as const);
+    const own = [...refused, ...targets.map((name) => [name, failure] as const)].filter(([, reason]) => reason);
+    const told = String(own);
+    if (told !== this.#told) this.#status.refuse(Object.fromEntries(own) as Record<string, EscaleError>);
+    this.#told = told;
+    this.#lists.heard();
+  }
+}
