@@ -216,6 +216,7 @@ impl Reference {
     /// A request failed.
     pub fn refused(&mut self, refusal: &Refusal) {
         let Some(flight) = self.flight.take() else { return };
+        self.sender.took(&flight, self.now, true);
         let code = refusal.error.code();
         self.needed.extend(flight.asked.keys().cloned());
         let is_bare = flight.subs == 0;
@@ -271,6 +272,9 @@ impl Reference {
 
     /// A request was answered.
     pub fn answered(&mut self, reply: &SyncReply) {
+        if let Some(flight) = &self.flight {
+            self.sender.took(flight, self.now, false);
+        }
         if self.epoch.as_ref().is_some_and(|known| reply.epoch < *known) {
             let Some(flight) = self.flight.take() else { return };
             self.needed.extend(flight.asked.into_keys());
@@ -429,7 +433,11 @@ impl Reference {
             self.needed.extend(self.known.keys().filter(|def| def.class().as_str() == "Note").cloned());
         }
         let waits = self.missing.is_some_and(|ask_at| !ops.is_empty() || self.now < ask_at);
-        let most = if asks_epoch || waits || (is_alone && has_ops) { 0 } else { self.subs_max };
+        let most = if asks_epoch || waits || (is_alone && has_ops) {
+            0
+        } else {
+            self.subs_max.min(self.sender.piece / 64)
+        };
         let is_long = |def: &&Def| self.known[*def].load.is_some();
         let (long, short): (Vec<_>, Vec<_>) = self.needed.iter().partition(is_long);
         let defs: Vec<Def> = short.into_iter().chain(long).take(most).cloned().collect();
@@ -448,7 +456,8 @@ impl Reference {
         self.effects.push(format!("send {} {:?} {:?} {ops:?} {subs:?}", self.number, self.epoch, self.token));
         self.pace.take(self.now);
         let (number, subs, token) = (self.number, defs.len(), self.token_number);
-        self.flight = Some(Flight { number, asked, subs, ops, token, is_less: false });
+        let sent = (self.now, self.sender.bytes_of(&ops) + 64 * subs);
+        self.flight = Some(Flight { number, asked, subs, sent, ops, token, is_less: false });
     }
 
     /// When the session has to be woken.

@@ -109,7 +109,8 @@ impl Reference {
             (socket.state, socket.heard) = (State::Opening, now);
             self.effects.push(format!("open {}", socket.number));
         }
-        let defs: BTreeSet<Def> = self.known.keys().cloned().collect();
+        let most = if socket.registered.is_none() { 64 } else { 1_000 };
+        let defs: BTreeSet<Def> = self.known.keys().take(most).cloned().collect();
         if socket.state == State::Open && socket.said.as_ref() != Some(&defs) {
             self.effects.push(format!("say {} {:?} {defs:?}", socket.number, self.token));
             (socket.said, socket.said_token) = (Some(defs), self.token_number);
