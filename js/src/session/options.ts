@@ -11,6 +11,7 @@ import type { Door, PasskeySource } from "./entry.js";
 import type { FilesSource } from "./files.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { Mode } from "./status.js";
+import { checkUnicode } from "../base/unicode.js";
 
 /** Shortest interval of polling: the bound of `src/limits.rs`. */
 const POLL_EVERY_LEAST_MS = 1_000;
@@ -148,7 +149,7 @@ function checkPollEvery(ms: unknown): number | undefined {
 /** Gives the passphrase, or throws if it is none. */
 export function checkPassphrase(name: string, passphrase: unknown): string {
   if (typeof passphrase !== "string" || passphrase === "") throw bad(`${name}: must be a string, not empty`);
-  return passphrase;
+  return checkUnicode(passphrase, name, "bad_option");
 }
 
 function checkNames(method: string, options: unknown, known: object): void {
@@ -205,7 +206,7 @@ function checkText(name: string, text: unknown, least: number): string {
   if (typeof text !== "string" || text.length < least || text.length > TEXT_CHARS_MAX) {
     throw bad(`${name}: must be a string of ${least} to ${TEXT_CHARS_MAX} characters`);
   }
-  return text;
+  return checkUnicode(text, name, "bad_option");
 }
 
 function bad(what: string): EscaleError {
