@@ -11,6 +11,7 @@ import type { Door, PasskeySource } from "./entry.js";
 import type { FilesSource } from "./files.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { Mode } from "./status.js";
+import { checkToken } from "./token.js";
 import { checkUnicode } from "../base/unicode.js";
 
 /** Shortest interval of polling: the bound of `src/limits.rs`. */
@@ -104,6 +105,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
   if (token !== undefined && typeof token !== "string" && typeof token !== "function") {
     throw bad("token: must be a string, or a function that fetches one");
   }
+  if (typeof token === "string") checkToken(token);
   const mode = checkMode(options.mode ?? "synced");
   const server = checkServer(options.server);
   if (server === undefined && mode !== "avion") {
