@@ -23,6 +23,8 @@ const MODES: readonly string[] = ["synced", "incognito", "avion"] satisfies Mode
 
 /**
  * Fetches a token. `refused` is true if the server refused the last one. Returning undefined leaves the session paused.
+ * If it throws, rejects, or takes more than 10 s, `status.error` says so, and it is called again at growing intervals. An
+ * answer that comes late counts.
  */
 export type TokenSource = (why: { readonly refused: boolean }) => string | undefined | Promise<string | undefined>;
 

@@ -29,7 +29,7 @@ export class Asker {
     this.#fail = fail;
   }
 
-  /** Asks, or hurries the question that is open: whoever asks has a reason. */
+  /** Asks, or hurries the question that is open: there is a reason to ask. */
   ask(refused: boolean): Promise<Token> {
     this.#hurry?.();
     return (this.#answer ??= new Promise((resolve) => {
@@ -58,7 +58,7 @@ export class Asker {
         void this.#attempt(resolve, refused, 2 * pause);
       };
       this.#hurry = again;
-      // What cannot change by itself is not asked for again without a reason.
+      // The same token would be the same mistake: another attempt needs a reason.
       if ((cause as EscaleError).code !== "bad_option") timer = setTimeout(again, pause);
     };
     let timer = setTimeout(() => failed(new Error("no answer in 10 s")), SILENT_MS);

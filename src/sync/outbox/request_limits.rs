@@ -2,7 +2,7 @@
 //! less, down to a single operation, which is then refused. A server, or a proxy before it, may have limits
 //! of its own.
 //!
-//! A slow line has a limit too: a server or a proxy waits only so long for a body, and a request that was cut off is sent
+//! A slow line has a limit too: a server or a proxy waits only so long for a body. A request that was cut off is sent
 //! again from its first byte. So requests begin small, grow while the line is fast, and are halved when one fails late.
 //! This limit holds until the line shows another one.
 //!

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use escale::Code;
 use escale::codec::{OpResult, Part, SyncReply};
 use escale::crypto::SeededRandom;
-use escale::limits::{SUBS_MAX, pull_every_ms};
+use escale::limits::SUBS_MAX;
 use escale::model::{Def, DefKind, Epoch};
-use escale::sync::{Config, Phase, Refusal, Updates};
+use escale::sync::{Config, Phase, Refusal};
 
 use super::parts::{Failures, Flight, Known, Load, Pace, Shown};
 use super::sender::Sender;
@@ -204,13 +204,6 @@ impl Reference {
             self.not_before = self.retry_after;
         }
         self.socket.try_token(self.retry_after);
-    }
-
-    pub fn refuse_token(&mut self) {
-        self.token = None;
-        if !std::mem::replace(&mut self.awaits_token, true) {
-            self.effects.push("ask another token".into());
-        }
     }
 
     /// A request failed.
@@ -410,11 +403,6 @@ impl Reference {
         if self.flight.is_none() && self.now >= self.free_at() {
             self.send();
         }
-    }
-
-    fn all_at(&self) -> u64 {
-        let is_pushed = self.updates() == Updates::Pushed;
-        self.all_asked + if is_pushed { pull_every_ms("session") } else { self.config.poll_every_ms }
     }
 
     fn free_at(&self) -> u64 {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use escale::Code;
 use escale::codec::ServerFrame;
 use escale::crypto::Random;
-use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SPREAD_MAX_MS};
+use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SPREAD_MAX_MS, pull_every_ms};
 use escale::model::Def;
 use escale::sync::Updates;
 
@@ -87,6 +87,19 @@ impl Reference {
         match (&socket.registered, &socket.said) {
             (Some(_), Some(said)) if said.len() == self.known.len() => Updates::Pushed,
             _ => Updates::Polled,
+        }
+    }
+
+    /// When all defs are pulled without another reason.
+    pub fn all_at(&self) -> u64 {
+        let is_pushed = self.updates() == Updates::Pushed;
+        self.all_asked + if is_pushed { pull_every_ms("session") } else { self.config.poll_every_ms }
+    }
+
+    pub fn refuse_token(&mut self) {
+        self.token = None;
+        if !std::mem::replace(&mut self.awaits_token, true) {
+            self.effects.push("ask another token".into());
         }
     }
 

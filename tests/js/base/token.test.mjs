@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { defineSchema } from "../../js/dist/schema/schema.js";
-import { Asker } from "../../js/dist/session/token.js";
-import { openFake } from "./fake-core.mjs";
+import { defineSchema } from "../../../js/dist/schema/schema.js";
+import { Asker } from "../../../js/dist/session/token.js";
+import { openFake } from "../fake-core.mjs";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 

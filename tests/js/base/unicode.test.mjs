@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { defineSchema } from "../../js/dist/schema/schema.js";
-import { Living } from "../../js/dist/wasm/living.js";
-import { openFake } from "./fake-core.mjs";
+import { defineSchema } from "../../../js/dist/schema/schema.js";
+import { Living } from "../../../js/dist/wasm/living.js";
+import { openFake } from "../fake-core.mjs";
 
 const HALF = "a\uD800";
 const schema = defineSchema({
