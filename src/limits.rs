@@ -31,6 +31,22 @@ pub const OPERATION_BYTES_MAX: usize = 2 << 20;
 /// Bytes of the operations in one request, unless a single one is larger: a common bound of proxies.
 pub const OPS_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes of operations in the first request: a line of 8 KB a second carries them within the 10 s that the most impatient
+/// proxies allow. A request of no more than the second number that fails tells nothing of the line.
+pub const PIECE_BYTES: (usize, usize) = (64 << 10, 4 << 10);
+
+/// Milliseconds in which a request shows a fast line: the next one may have four times its bytes, and takes 10 s at most.
+pub const QUICK_MS: u64 = 2_500;
+
+/// Bytes of a subscription in a request, roughly: so a slow line carries fewer of them as well.
+pub const SUB_BYTES: usize = 64;
+
+/// Subscriptions in the first message of a socket, for which a server waits 10 s. A line of 1 KB a second carries them.
+pub const FIRST_SUBS_MAX: usize = 64;
+
+/// How many requests may pass an operation that is larger than a slow line carries in one piece.
+pub const PASSES_MAX: u8 = 8;
+
 /// Deletions that a session remembers, so that it can refuse a patch of such a document at the call. They
 /// take a megabyte at most.
 pub const TOMBSTONES_MAX: usize = 10_000;
@@ -120,8 +136,14 @@ pub const POLL_EVERY_MS: u64 = 30_000;
 /// Milliseconds of silence after which the session drops a socket (docs/protocol.md).
 pub const SOCKET_SILENCE_MS: u64 = 25_000;
 
-/// Milliseconds after which the session aborts a request without an answer.
+/// Milliseconds without an answer after which the session aborts a request, in addition to the time of its bytes.
 pub const REQUEST_TIMEOUT_MS: u64 = 60_000;
+
+/// Milliseconds for which a line may carry so many bytes: one of less than 800 bytes a second counts as dead. So a line of
+/// 1 KB a second carries even the largest request.
+pub const fn line_ms(bytes: usize) -> u64 {
+    (bytes + bytes / 4) as u64
+}
 
 /// First and greatest delay of the reconnection, before jitter.
 pub const BACKOFF_MS: (u64, u64) = (100, 30_000);

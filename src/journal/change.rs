@@ -244,7 +244,7 @@ fn batch(schema: &Schema, args: &Value) -> Result<Vec<Change>> {
 fn check_names<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<()> {
     for name in names {
         Name::new(name).map_err(|_| {
-            Error::new(Code::BadValue, "a property's name is a letter, then letters and digits")
+            Error::new(Code::BadValue, "a property's name is a letter, then letters and digits").at(name)
         })?;
     }
     Ok(())

@@ -18,6 +18,7 @@ use wasm_bindgen_futures::JsFuture;
 use super::idb::{Closed, IdbStore};
 use super::tabs::Tabs;
 use crate::error::{Code, Error, Result};
+use crate::limits::POLL_EVERY_MS;
 use crate::storage::reopen;
 use crate::store::{Batch, Store, Table};
 use crate::sync::{Clock, Effect, Event, Machine, TabEffect};
@@ -44,6 +45,8 @@ pub struct Driver {
     channel: RefCell<Option<(u64, Channel)>>,
     request: RefCell<Option<(u64, Abort)>>,
     timer: RefCell<Option<Timer>>,
+    /// Ends the trust in the browser's word that there is no network.
+    doubt: RefCell<Option<Timer>>,
     signals: RefCell<Option<Signals>>,
     /// The other tabs that have the store open.
     tabs: RefCell<Option<Rc<Tabs>>>,
@@ -76,6 +79,7 @@ impl Driver {
             channel: RefCell::default(),
             request: RefCell::default(),
             timer: RefCell::default(),
+            doubt: RefCell::default(),
             signals: RefCell::default(),
             tabs: RefCell::default(),
             held: RefCell::default(),
@@ -116,8 +120,8 @@ impl Driver {
         let signals = Signals::listen(move |signal| {
             let Some(driver) = driver.upgrade() else { return };
             match signal {
-                Signal::Online => driver.post(Event::Network(true)),
-                Signal::Offline => driver.post(Event::Network(false)),
+                Signal::Online => driver.network(true),
+                Signal::Offline => driver.network(false),
                 Signal::PageHide => driver.put_away(),
                 Signal::Visible | Signal::PageShow => {
                     driver.come_back();
@@ -126,7 +130,16 @@ impl Driver {
             }
         });
         *self.signals.borrow_mut() = Some(signals);
-        self.post(Event::Network(Signals::is_online()));
+        self.network(Signals::is_online());
+    }
+
+    /// Reports the browser's word on the network. On some machines it says for ever that there is none: so after a while the
+    /// session asks all the same, at the delays of a server that does not answer.
+    fn network(self: &Rc<Self>, is_up: bool) {
+        let driver = Rc::downgrade(self);
+        let doubt = Timer::after(POLL_EVERY_MS, move || post_to(&driver, Event::Network(true)));
+        *self.doubt.borrow_mut() = (!is_up).then_some(doubt);
+        self.post(Event::Network(is_up));
     }
 
     /// Reads the machine. Error: `closed` once the session is closed.
@@ -380,6 +393,7 @@ impl Driver {
     async fn end(&self) {
         self.signals.borrow_mut().take();
         self.timer.borrow_mut().take();
+        self.doubt.borrow_mut().take();
         let channel = self.channel.borrow_mut().take();
         drop(channel);
         let request = self.request.borrow_mut().take();

@@ -92,6 +92,9 @@ for (const [what, data, expected] of [
   ["a cycle", { cycle }, { code: "too_deep", message: /data\.cycle/ }],
   ["half a character", { list: ["\ud83d"] }, { code: "bad_value", message: /data\.list .* Unicode/ }],
   ["a technical name", { _v: 1 }, { code: "bad_value", message: /_v/ }],
+  ["a name with an underscore", { first_name: 1 }, { code: "bad_value", message: /^first_name: .* _ is for/ }],
+  ["a name with a letter of another alphabet", { ["gr\u00f6\u00dfe"]: 1 }, { code: "bad_value", message: /^gr\u00f6\u00dfe: .* letters/ }],
+  ["a name that is too long", { ["n".repeat(65)]: 1 }, { code: "bad_value", message: /^n{65}: / }],
   ["its own release", { release: 1 }, { code: "bad_value", message: /release/ }],
 ]) {
   test(`a document that holds ${what} is refused before anything is written`, async () => {
@@ -100,6 +103,27 @@ for (const [what, data, expected] of [
     assert.equal(core.called("write"), 0);
   });
 }
+
+test("values nest as deep at each door, and no deeper", async () => {
+  const nested = (levels) => Array.from({ length: levels }).reduce((value) => [value], 1);
+  const doors = {
+    put: (to, value) => to.put("Package", { name: "a", value }),
+    patch: (to, value) => to.patch("Package", ["a"], { value }),
+    run: (to, value) => to.run("echo", { value }),
+  };
+  for (const [door, write] of Object.entries(doors)) {
+    const { session, core } = await openFake(schema);
+    for (const through of [(value) => write(session, value), (value) => session.batch((tx) => write(tx, value))]) {
+      through(nested(27));
+      assert.throws(() => through(nested(28)), { code: "too_deep", message: /\.value .* 27/ }, door);
+    }
+    assert.equal(core.called("write"), 2);
+    // Within a batch it is as deep as arguments may be (docs/protocol.md, Limits).
+    const [, args] = written(core).at(-1);
+    const depthOf = (value) => (typeof value === "object" && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0);
+    assert.equal(depthOf(args), door === "run" ? 31 : 32);
+  }
+});
 
 test("what cannot be a write is refused by its name", async () => {
   const { session, core } = await openFake(schema);

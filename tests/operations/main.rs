@@ -14,6 +14,7 @@ mod ends;
 mod faulty;
 mod journal;
 mod limits;
+mod lines;
 mod naming;
 mod numbers;
 mod once;

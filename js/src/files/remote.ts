@@ -12,8 +12,8 @@ import { AT_ONCE } from "./pauses.js";
 /** How long a body may be silent. */
 const SILENT_MS = 30_000;
 
-/** The bytes that a server takes in a millisecond, at least. */
-const BYTES_PER_MS = 5;
+/** The bytes in a millisecond of the slowest line: one of 1 KB a second carries a chunk. */
+const BYTES_PER_MS = 0.8;
 
 /** The names in one question. */
 const HAVE_MAX = 1_000;

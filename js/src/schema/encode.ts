@@ -5,11 +5,14 @@
 import { encodeBase64Url } from "../base/base64.js";
 import { isBytes } from "../base/bytes.js";
 import { raise, type EscaleError } from "../base/errors.js";
+import { checkUnicode } from "../base/unicode.js";
 import { isMap, type Raw } from "./values.js";
 
-/** Depth of nested values: the bound of `src/limits.rs`. */
-const DEPTH_MAX = 32;
-const LONE_SURROGATE = /\p{Surrogate}/u;
+/**
+ * Depth of the values of a map: arguments nest 32 deep (`src/limits.rs`), of which a batch takes five. So the same value
+ * passes at each door.
+ */
+const DEPTH_MAX = 27;
 const LOOKS_ESCAPED = /^\$+bytes$/;
 
 /**
@@ -28,9 +31,7 @@ export function encodeValue(value: unknown, place: string): unknown {
 function encode(value: unknown, place: string, depth: number): unknown {
   switch (typeof value) {
     case "string":
-      // Half of a surrogate pair is not a character, and has no UTF-8 form.
-      if (LONE_SURROGATE.test(value)) throw bad(place, "text that is not well-formed Unicode");
-      return value;
+      return checkUnicode(value, place);
     case "boolean":
       return value;
     case "number":
@@ -56,6 +57,7 @@ function encodeEntries(map: object, place: string, depth: number, placeOf: (name
   const encoded: Raw = {};
   for (const [name, value] of Object.entries(map)) {
     if (value === undefined) continue;
+    checkUnicode(name, place);
     // Defined, not assigned: a key may be `__proto__`.
     Object.defineProperty(encoded, LOOKS_ESCAPED.test(name) ? `$${name}` : name, {
       value: encode(value, placeOf(name), depth),

@@ -1,6 +1,7 @@
 /** Queries by index, and the check of matches. */
 
 import { raise, type EscaleError } from "../base/errors.js";
+import { checkUnicode } from "../base/unicode.js";
 import type { ClassDeclaration, DocumentOf, IndexName, MatchOf, OperandOf, OperatorOf } from "./schema-types.js";
 import { isMap, type Raw } from "./values.js";
 import { checkKey } from "./writing.js";
@@ -183,6 +184,7 @@ export function checkMatch(match: unknown): Raw {
   if (names.length === 1 && Array.isArray(match["key"])) return { key: checkKey(match["key"]) };
   for (const name of names) {
     if (typeof match[name] !== "string") throw raise("bad_option", `match: ${name} must be a string`);
+    checkUnicode(match[name], `match: ${name}`, "bad_option");
   }
   return match;
 }
@@ -199,9 +201,10 @@ function checkPredicate(index: unknown, operator: unknown, operand: unknown): Qu
   }
   if (operator === "in") {
     const isList = Array.isArray(operand) && operand.length > 0 && operand.length <= VALUES_MAX;
-    if (isList && operand.every((value) => typeof value === "string")) return [index, operator, [...operand]];
+    if (isList && operand.every((value) => typeof value === "string")) return [index, operator, operand.map((value) => checkUnicode(value, `where: ${index}`, "bad_option"))];
     throw raise("bad_option", `where: ${index} in: must be a list of 1 to ${VALUES_MAX} strings`);
   }
+  if (typeof operand === "string") checkUnicode(operand, `where: ${index}`, "bad_option");
   if (typeof operand === "string" || typeof operand === "boolean" || Number.isFinite(operand)) {
     return [index, operator, operand as string | number | boolean];
   }

@@ -2,9 +2,12 @@
 
 import { encodeMap } from "./encode.js";
 import { raise } from "../base/errors.js";
+import { checkUnicode } from "../base/unicode.js";
 import { releaseOf, type Schema } from "./schema.js";
 import type { ClassDeclaration } from "./schema-types.js";
 import { isMap, type Raw } from "./values.js";
+
+const NAME = /^[a-z][a-z\d]{0,63}$/i;
 
 /** The properties that a patch sets and removes, as it is sent. */
 export interface Patched {
@@ -27,6 +30,7 @@ export function checkKey(key: unknown): string[] {
   if (!Array.isArray(key) || !key.every((part) => typeof part === "string")) {
     throw raise("bad_key", "a key is a list of strings, one for each key property: String(5) for a number");
   }
+  key.forEach((part, at) => checkUnicode(part, `key[${at}]`, "bad_key"));
   return key;
 }
 
@@ -88,7 +92,7 @@ export function patched(data: Raw, { set, unset }: Patched): Raw {
 
 function checkNames(names: string[]): void {
   for (const name of names) {
-    if (name.startsWith("_")) throw raise("bad_value", `${name}: names that begin with _ are technical`);
+    if (!NAME.test(name)) throw raise("bad_value", `${name}: a property is a letter, then letters and digits; _ is for technical names`);
     if (name === "release") throw raise("bad_value", "release: the session keeps it by itself");
   }
 }

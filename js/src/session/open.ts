@@ -12,6 +12,7 @@ import { report } from "../base/report.js";
 import type { MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import { Session } from "./session.js";
 import { LiveStatus } from "./status.js";
+import { Asker } from "./token.js";
 import { FileLink, type FileMeans } from "./file-link.js";
 import { Views } from "../views/views.js";
 import type { Wasm } from "../wasm/wasm.js";
@@ -112,7 +113,7 @@ class SessionHost implements DeviceHost {
   #views: Views | undefined;
   #session: Followed | undefined;
   readonly #status: LiveStatus;
-  #token: string | TokenSource | undefined;
+  #token: string | Asker | undefined;
   readonly #application: Application;
   /** The reason why the device refuses to open, while it does. */
   #refusal: EscaleError | undefined;
@@ -130,7 +131,7 @@ class SessionHost implements DeviceHost {
     files: FileLink | undefined,
   ) {
     this.#status = status;
-    this.#token = token;
+    this.#token = typeof token === "function" ? new Asker(token, (error) => status.fail(error)) : token;
     this.#application = application;
     this.#options = options;
     this.#files = files;
@@ -154,6 +155,7 @@ class SessionHost implements DeviceHost {
   forget(): void {
     this.#options?.derived?.fill(0);
     this.#options?.key?.fill(0);
+    if (this.#token instanceof Asker) this.#token.end();
     this.#options = this.#token = this.#given = undefined;
   }
 
@@ -214,18 +216,13 @@ class SessionHost implements DeviceHost {
   }
 
   async token(refused: boolean): Promise<string | undefined> {
-    try {
-      if (typeof this.#token !== "function") return refused ? undefined : this.#token;
-      return (this.#given = await this.#token({ refused }));
-    } catch (cause) {
-      this.#status.fail(raise("unauthorized", "the token function of the application failed", cause));
-      return undefined;
-    }
+    if (!(this.#token instanceof Asker)) return refused ? undefined : this.#token;
+    return (this.#given = await this.#token.ask(refused));
   }
 
   /** The token for a request about files. With `refused`, another one than that, or none. */
   async bearer(refused?: string): Promise<string | undefined> {
-    if (typeof this.#token !== "function") return refused === undefined ? this.#token : undefined;
+    if (!(this.#token instanceof Asker)) return refused === undefined ? this.#token : undefined;
     if (this.#given !== undefined && this.#given !== refused) return this.#given;
     return this.token(refused !== undefined);
   }

@@ -11,6 +11,8 @@ import type { Door, PasskeySource } from "./entry.js";
 import type { FilesSource } from "./files.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { Mode } from "./status.js";
+import { checkToken } from "./token.js";
+import { checkUnicode } from "../base/unicode.js";
 
 /** Shortest interval of polling: the bound of `src/limits.rs`. */
 const POLL_EVERY_LEAST_MS = 1_000;
@@ -21,6 +23,8 @@ const MODES: readonly string[] = ["synced", "incognito", "avion"] satisfies Mode
 
 /**
  * Fetches a token. `refused` is true if the server refused the last one. Returning undefined leaves the session paused.
+ * If it throws, rejects, or takes more than 10 s, `status.error` says so, and it is called again at growing intervals. An
+ * answer that comes late counts.
  */
 export type TokenSource = (why: { readonly refused: boolean }) => string | undefined | Promise<string | undefined>;
 
@@ -103,6 +107,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
   if (token !== undefined && typeof token !== "string" && typeof token !== "function") {
     throw bad("token: must be a string, or a function that fetches one");
   }
+  if (typeof token === "string") checkToken(token);
   const mode = checkMode(options.mode ?? "synced");
   const server = checkServer(options.server);
   if (server === undefined && mode !== "avion") {
@@ -148,7 +153,7 @@ function checkPollEvery(ms: unknown): number | undefined {
 /** Gives the passphrase, or throws if it is none. */
 export function checkPassphrase(name: string, passphrase: unknown): string {
   if (typeof passphrase !== "string" || passphrase === "") throw bad(`${name}: must be a string, not empty`);
-  return passphrase;
+  return checkUnicode(passphrase, name, "bad_option");
 }
 
 function checkNames(method: string, options: unknown, known: object): void {
@@ -205,7 +210,7 @@ function checkText(name: string, text: unknown, least: number): string {
   if (typeof text !== "string" || text.length < least || text.length > TEXT_CHARS_MAX) {
     throw bad(`${name}: must be a string of ${least} to ${TEXT_CHARS_MAX} characters`);
   }
-  return text;
+  return checkUnicode(text, name, "bad_option");
 }
 
 function bad(what: string): EscaleError {

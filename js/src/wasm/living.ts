@@ -5,6 +5,7 @@
 
 import type { Core, Death } from "./core.js";
 import { EscaleError, raise, stopped, toEscaleError } from "../base/errors.js";
+import { checkUnicode } from "../base/unicode.js";
 
 /**
  * An open core, and the way to learn that its instance of the wasm died. If the glue has no `onDeath`, the session ends
@@ -138,6 +139,8 @@ export class Living {
     }
     let result: unknown;
     try {
+      // The one place where text crosses. Those who ask have checked theirs, and name it better.
+      for (const value of values) if (typeof value === "string") checkUnicode(value, name);
       result = (opened.core[name] as (...values: unknown[]) => unknown)(...values);
     } catch (error) {
       throw this.#sorted(opened, error);

@@ -4,6 +4,7 @@ import type { Core } from "../wasm/core.js";
 import type { Documents } from "../views/documents.js";
 import { encodeMap } from "../schema/encode.js";
 import { raise } from "../base/errors.js";
+import { checkUnicode } from "../base/unicode.js";
 import type { OperationRef } from "./operation-types.js";
 import type { Schema } from "../schema/schema.js";
 import { isMap, type Raw } from "../schema/values.js";
@@ -144,5 +145,5 @@ export function amendment(args: unknown): string | undefined {
 function idOf(option: string, ref: unknown): string {
   const id = typeof ref === "object" && ref !== null ? (ref as Exclude<OperationRef, string>).id : ref;
   if (typeof id !== "string" || id === "") throw raise("bad_option", `${option}: must name an operation`);
-  return id;
+  return checkUnicode(id, option, "bad_option");
 }

@@ -26,7 +26,7 @@ pub struct Sender {
     backoff: Backoff,
     pub not_before_ms: u64,
     /// The limits of one request.
-    pub(super) room: Room,
+    pub room: Room,
     /// Whether the server had other operations under this session's numbers once: the session then took its
     /// numbers from the reply.
     is_renumbered: bool,
@@ -57,7 +57,7 @@ impl Sender {
                 let Some(op) = table.get_mut(id).filter(|op| op.is_waiting()) else { return };
                 // If even the operation that does nothing is too large, the session can only try later.
                 op.unsendable.get_or_insert(Unsendable { fault: Fault::from(error), is_id_known: false });
-                self.room = Room::default();
+                self.room.reset();
             }
             [_] => self.room.is_alone = true,
             _ => self.room.bytes_max = bytes / 2,
@@ -68,7 +68,7 @@ impl Sender {
     pub fn try_at_once(&mut self, not_before_ms: u64) {
         self.backoff.reset();
         self.not_before_ms = not_before_ms;
-        self.room = Room::default();
+        self.room.reset();
     }
 
     /// Whether any operation may be sent now. `is_failing` if the device refuses all writes.
@@ -81,7 +81,8 @@ impl Sender {
         if now < self.not_before_ms || table.waiting.is_empty() {
             return Outgoing::default();
         }
-        let (orders, bytes) = self.orders_to_send(table, is_failing);
+        let (orders, bytes, has_passed) = self.orders_to_send(table, is_failing);
+        self.room.passes = if has_passed { self.room.passes + 1 } else { 0 };
         if orders.is_empty() {
             return Outgoing::default();
         }
@@ -116,8 +117,9 @@ impl Sender {
     /// The operations of the next request, and the bytes of their arguments. Each comes with the latest
     /// operation that it depends on: if the server refuses the latter, it blocks the former. First come those
     /// that the server may have executed already, in the order of their numbers, then the others. No
-    /// operation is sent before it is saved (R10), nor are those after it (R12).
-    fn orders_to_send(&self, table: &Table, is_failing: bool) -> (Vec<(u64, Option<OpId>)>, usize) {
+    /// operation is sent before it is saved (R10), nor are those after it (R12). One that is too large for a piece lets
+    /// those pass that do not depend on it; the third value tells that some do.
+    fn orders_to_send(&self, table: &Table, is_failing: bool) -> (Vec<(u64, Option<OpId>)>, usize, bool) {
         let waiting = || table.waiting.iter().map(|order| (*order, &table.ops[order]));
         let mut numbered: Vec<(u64, u64)> =
             waiting().filter_map(|(order, op)| Some((op.seq?, order))).collect();
@@ -130,15 +132,20 @@ impl Sender {
         let held = table.held_from_sending(given_up);
         let (mut orders, mut bytes) = (Vec::new(), 0);
         let mut chain: SortedMap<u64, u64> = SortedMap::new();
+        let (mut passed, mut alone) = (SortedSet::new(), None);
         for order in numbered.iter().map(|(_, order)| *order).chain(unnumbered) {
             let op = &table.ops[&order];
-            if !op.saved || !op.prepared || orders.len() == OPS_MAX {
+            if !op.saved || !op.prepared || orders.len() + passed.len() == OPS_MAX {
                 break;
             }
             if held.contains(&op.state.id) {
                 continue;
             }
             let dependencies = dependencies(table, order);
+            if dependencies.iter().any(|order| passed.contains(order)) {
+                passed.insert(order);
+                continue;
+            }
             // An operation that kept its number may come before one that it depends on and that was numbered
             // again. The server blocks it, and the session takes back its number.
             if !orders.is_empty() && !is_chain(&dependencies, &chain) {
@@ -148,13 +155,22 @@ impl Sender {
             chain.extend(latest.map(|latest| (order, latest)));
             let args = Some(&op.state.args).filter(|_| op.unsendable.is_none());
             let own = crate::codec::encode(crate::codec::Format::Msgpack, &args).unwrap_or_default().len();
+            let it = (order, latest.map(|latest| table.ops[&latest].state.id.clone()));
+            if self.room.postpones(own) {
+                passed.insert(order);
+                alone.get_or_insert((it, own));
+                continue;
+            }
             if !orders.is_empty() && !self.room.holds(bytes + own) {
                 break;
             }
             bytes += own;
-            orders.push((order, latest.map(|latest| table.ops[&latest].state.id.clone())));
+            orders.push(it);
         }
-        (orders, bytes)
+        match alone {
+            Some((it, own)) if orders.is_empty() => (vec![it], own, false),
+            _ => (orders, bytes, !passed.is_empty()),
+        }
     }
 
     /// Delays operations: the server answers none of their requests.

@@ -17,6 +17,7 @@ pub struct Asked {
 #[derive(Debug)]
 pub struct InFlight {
     pub number: u64,
+    pub sent_ms: u64,
     /// The defs of the request, each with its `v` and whether it has a cursor. A def that is unsubscribed, or
     /// loaded from scratch, is taken out: its part of the reply is dropped.
     pub asked: SortedMap<Def, Asked>,
@@ -50,6 +51,7 @@ impl InFlight {
             .collect();
         InFlight {
             number,
+            sent_ms: 0,
             asks_epoch: subs.is_empty() && outgoing.ops.is_empty(),
             asked,
             ops: outgoing.ops.iter().map(|op| (op.id.clone(), op.seq)).collect(),

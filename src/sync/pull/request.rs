@@ -22,8 +22,9 @@ impl Pull {
     }
 
     /// Sends the request that is due, if any. `outgoing` has the operations; `None` asks for the epoch only.
-    /// Operations come first, then the changes of the defs that they touch, in the same round trip.
-    pub fn send(&mut self, ctx: &mut Ctx, outgoing: Option<Outgoing>, bearer: &Bearer) {
+    /// Operations come first, then the changes of the defs that they touch, in the same round trip. The line carries
+    /// `subs_max` subscriptions in time.
+    pub fn send(&mut self, ctx: &mut Ctx, outgoing: Option<Outgoing>, bearer: &Bearer, subs_max: usize) {
         let now = ctx.clock.mono_ms;
         let asks_epoch = outgoing.is_none();
         let mut outgoing = outgoing.unwrap_or_else(Outgoing::alone);
@@ -34,7 +35,7 @@ impl Pull {
         if !asks_epoch && !has_ops && is_nothing {
             return;
         }
-        let subs_max = if outgoing.is_alone || waits { 0 } else { self.subs_max };
+        let subs_max = if outgoing.is_alone || waits { 0 } else { self.subs_max.min(subs_max) };
         let (subs, repairs) = self.take_subs(ctx, subs_max);
         if !asks_epoch && subs.is_empty() && !has_ops {
             return;

@@ -157,7 +157,9 @@ impl Pull {
     pub(super) fn launch(&mut self, request: impl FnOnce(u64) -> InFlight, now_ms: u64) -> u64 {
         self.last_number += 1;
         self.pace.take(now_ms);
-        self.in_flight = Some(request(self.last_number));
+        let mut request = request(self.last_number);
+        request.sent_ms = now_ms;
+        self.in_flight = Some(request);
         self.last_number
     }
 

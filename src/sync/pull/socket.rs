@@ -4,7 +4,7 @@
 use super::pace::Pace;
 use crate::codec::LiveRequest;
 use crate::error::{Code, Error, Result};
-use crate::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SPREAD_MAX_MS, SUBS_MAX};
+use crate::limits::{BACKOFF_MS, FIRST_SUBS_MAX, SOCKET_SILENCE_MS, SPREAD_MAX_MS, SUBS_MAX};
 use crate::memory::synced;
 use crate::model::{Def, SortedSet, order};
 use crate::sync::backoff::Backoff;
@@ -90,10 +90,11 @@ impl Live {
     }
 
     /// Sends the registrations if they have changed. A message names at most `SUBS_MAX` defs. The others are
-    /// pulled, as they would be without a socket.
+    /// pulled, as they would be without a socket. The first message names fewer: a server does not wait for it long.
     fn register(&mut self, ctx: &mut Ctx, bearer: &Bearer) {
         let subs: SortedSet<Def> = order::set_of(synced(&ctx.memory).map(|(def, _)| def.clone()));
-        let subs: SortedSet<Def> = order::set_of(subs.into_iter().take(SUBS_MAX));
+        let subs_max = if self.registered.is_none() { FIRST_SUBS_MAX } else { SUBS_MAX };
+        let subs: SortedSet<Def> = order::set_of(subs.into_iter().take(subs_max));
         if self.said.as_ref() == Some(&subs) {
             return;
         }

@@ -48,7 +48,8 @@ impl Router {
             && self.outbox.sender.has_ops_to_send(&self.outbox.table, now, is_failing);
         let outgoing = (!asks_epoch)
             .then(|| self.outbox.sender.ops_to_send(&self.ctx, &mut self.outbox.table, now, is_failing));
-        self.pull.send(&mut self.ctx, outgoing, self.token.bearer());
+        let subs_max = self.outbox.sender.room.subs_max();
+        self.pull.send(&mut self.ctx, outgoing, self.token.bearer(), subs_max);
     }
 
     /// Whether the server may be contacted now.

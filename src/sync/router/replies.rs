@@ -4,6 +4,7 @@
 use super::dispatch::Router;
 use crate::codec::{ServerFrame, SyncReply};
 use crate::error::{Code, Error, Result};
+use crate::limits::SUB_BYTES;
 use crate::memory::EpochChange;
 use crate::memory::tree::is_known;
 use crate::sync::message::{Refusal, error_of};
@@ -13,6 +14,9 @@ impl Router {
     /// Handles the reply to the request in flight, or its failure.
     pub fn replied(&mut self, number: u64, reply: std::result::Result<SyncReply, Refusal>) -> Result<()> {
         let Some(request) = self.pull.land(number) else { return Ok(()) };
+        let ms = self.ctx.clock.mono_ms.saturating_sub(request.sent_ms);
+        let bytes = request.ops_bytes + request.subs * SUB_BYTES;
+        self.outbox.sender.room.took(bytes, ms, reply.is_err());
         let reply = reply.and_then(|mut reply| {
             reply.resolve().inspect_err(|_| self.pull.has_bad_refs = true)?;
             reply.check()?;

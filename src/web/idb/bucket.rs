@@ -5,11 +5,11 @@
 
 use js_sys::{Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 use web_sys::IdbFactory;
 
 use crate::error::{Code, Result, fail};
 use crate::web::platform::global::{exception_name, global, method, property};
+use crate::web::platform::patience::{SILENT_MS, answer, silence};
 
 /// One bucket for the backups of all stores of the origin.
 const BUCKET: &str = "escale";
@@ -38,7 +38,9 @@ async fn open() -> Option<std::result::Result<JsValue, JsValue>> {
     let promise = method(&buckets, "open")?.call2(&buckets, &BUCKET.into(), &options);
     // It may be a promise of another realm.
     Some(match promise {
-        Ok(promise) => JsFuture::from(Promise::resolve(&promise)).await,
+        Ok(promise) => {
+            answer(SILENT_MS, &Promise::resolve(&promise)).await.and_then(|bucket| bucket.ok_or_else(silence))
+        }
         Err(exception) => Err(exception),
     })
 }

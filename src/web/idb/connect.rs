@@ -13,7 +13,7 @@ use std::rc::Rc;
 use js_sys::{Array, Promise};
 use rexie::{ObjectStore, Rexie};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_futures::future_to_promise;
 use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest};
 
 use super::databases::Databases;
@@ -23,8 +23,8 @@ use crate::error::{Code, Error, Result, fail};
 use crate::model::{TABLES_VERSION, Table};
 use crate::store::Failure;
 use crate::web::platform::global::{method, property};
+use crate::web::platform::patience::{SILENT_MS, answer, silence, within};
 use crate::web::platform::promise::Deferred;
-use crate::web::platform::timers::Timer;
 
 /// How long another tab may take to close the database that is to be deleted. A tab that runs closes it at
 /// once.
@@ -73,9 +73,7 @@ pub(super) async fn make(
         }
     });
     request.set_onupgradeneeded(Some(on_upgrade.as_ref().unchecked_ref()));
-    let result = wait(&request).await;
-    request.set_onupgradeneeded(None);
-    result.map(JsCast::unchecked_into).map_err(|event| failure::of_event(what, &event))
+    wait(&request).await.map(JsCast::unchecked_into).map_err(|event| failure::of_event(what, &event))
 }
 
 async fn connect_once(databases: &Databases, name: &str, create: bool) -> Result<Option<IdbDatabase>> {
@@ -107,13 +105,7 @@ pub(super) async fn delete(factory: &IdbFactory, name: &str) -> Result<()> {
 /// Whether the browser lists the database; `None` if it has no list (Firefox before 126, private windows).
 async fn is_listed(factory: &IdbFactory, name: &str) -> Option<bool> {
     let listed = method(factory, "databases")?.call0(factory).ok()?;
-    let late = Deferred::new();
-    let _timer = Timer::after(LISTED_MS, {
-        let resolve = late.resolve.clone();
-        move || drop(resolve.call0(&JsValue::UNDEFINED))
-    });
-    let first = Promise::race(&Array::of2(&listed, &late.promise));
-    let list = JsFuture::from(first).await.ok().filter(Array::is_array)?;
+    let list = within(LISTED_MS, &Promise::resolve(&listed)).await.ok()?.filter(Array::is_array)?;
     let is_it = |info: JsValue| property(&info, "name").and_then(|n| n.as_string()).as_deref() == Some(name);
     Some(Array::from(&list).iter().any(is_it))
 }
@@ -133,9 +125,7 @@ async fn open_as_it_is(factory: &IdbFactory, name: &str, tidy: bool) -> Result<O
         }
     });
     request.set_onupgradeneeded(Some(on_upgrade.as_ref().unchecked_ref()));
-    let result = wait(&request).await;
-    request.set_onupgradeneeded(None);
-    match result {
+    match wait(&request).await {
         _ if absent.get() => {
             if tidy {
                 delete(factory, name).await?;
@@ -147,13 +137,24 @@ async fn open_as_it_is(factory: &IdbFactory, name: &str, tidy: bool) -> Result<O
     }
 }
 
-/// Waits for `success` (the request's result) or `error`.
+/// Waits for `success` (the request's result) or `error`. A browser that gives neither in time may open the database yet,
+/// and it would then keep other tabs from deleting it: so it is closed at once. If it makes the database, the handler is
+/// gone that would have filled it, which throws: the browser then drops the database.
 async fn wait(request: &IdbOpenDbRequest) -> std::result::Result<JsValue, JsValue> {
     let settled = Deferred::new();
     request.set_onsuccess(Some(&settled.resolve));
     request.set_onerror(Some(&settled.reject));
-    JsFuture::from(settled.promise).await?;
-    request.result()
+    if answer(SILENT_MS, &settled.promise).await?.is_some() {
+        return request.result();
+    }
+    let late = request.clone();
+    let close = Closure::once_into_js(move || {
+        if let Ok(database) = late.result() {
+            database.unchecked_into::<IdbDatabase>().close();
+        }
+    });
+    request.set_onsuccess(Some(close.unchecked_ref()));
+    Err(silence())
 }
 
 /// Waits for the end of a deletion. The browser asks all open connections to close. Only a tab that does not
@@ -165,17 +166,12 @@ async fn wait_unless_blocked(request: &IdbOpenDbRequest, what: &str) -> Result<(
     request.set_onblocked(Some(&blocked.resolve));
     let first = Promise::race(&Array::of2(&settled.promise, &blocked.promise));
     let of_event = |event: &JsValue| failure::of_event(what, event);
-    let event = JsFuture::from(first).await.map_err(|event| of_event(&event))?;
+    let event = answer(SILENT_MS, &first).await.and_then(|event| event.ok_or_else(silence));
+    let event = event.map_err(|event| of_event(&event))?;
     let is_blocked = property(&event, "type").and_then(|kind| kind.as_string()).as_deref() == Some("blocked");
     if is_blocked {
-        let late = Deferred::new();
-        let _timer = Timer::after(BLOCKED_MS, {
-            let resolve = late.resolve.clone();
-            move || drop(resolve.call0(&JsValue::UNDEFINED))
-        });
-        let first = Promise::race(&Array::of2(&settled.promise, &late.promise));
-        let event = JsFuture::from(first).await.map_err(|event| of_event(&event))?;
-        if event.is_undefined() {
+        let event = within(BLOCKED_MS, &settled.promise).await.map_err(|event| of_event(&event))?;
+        if event.is_none() {
             return fail(Code::StoreInUse, "another connection keeps the database open");
         }
     }
@@ -188,17 +184,22 @@ async fn make_store(name: &str) -> Result<()> {
     let builder = tables.fold(Rexie::builder(name).version(TABLES_VERSION), |builder, table| {
         builder.add_object_store(ObjectStore::new(table))
     });
-    let database = builder.build().await.map_err(|error| of_rexie(&error))?;
-    database.close();
-    Ok(())
+    let made = future_to_promise(async move {
+        let database = builder.build().await.map_err(|error| name_of(&error))?;
+        database.close();
+        Ok(JsValue::TRUE)
+    });
+    let made = answer(SILENT_MS, &made).await.and_then(|made| made.ok_or_else(|| "no answer".into()));
+    let of_rexie =
+        |name: JsValue| failure::of_name("making the database", &name.as_string().unwrap_or_default());
+    made.map(drop).map_err(of_rexie)
 }
 
-fn of_rexie(error: &rexie::Error) -> Error {
+fn name_of(error: &rexie::Error) -> JsValue {
     // rexie hides the exception in an error of a private crate. The text of that error names the exception.
     let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     let names = ["QuotaExceededError", "VersionError", "AbortError", "UnknownError", "InvalidStateError"];
-    let name = names.into_iter().find(|name| text.contains(name)).unwrap_or("the browser refused");
-    failure::of_name("making the database", name)
+    names.into_iter().find(|name| text.contains(name)).unwrap_or("the browser refused").into()
 }
 
 /// Refuses a database that this code does not know. It is closed and left as it is.

@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use js_sys::Function;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 use web_sys::IdbDatabase;
 
 use crate::web::platform::global::property;
+use crate::web::platform::patience::answer;
 use crate::web::platform::promise::Deferred;
 
 /// Why a connection is no longer usable.
@@ -44,6 +44,7 @@ pub(super) struct Connection {
     /// Why it is no longer usable, if so.
     pub lost: Rc<Cell<Option<&'static str>>>,
     waiting: Waiting,
+    lose: Rc<dyn Fn(&'static str)>,
     last_number: Cell<u64>,
     // Keep the callbacks alive for the browser.
     _on_version_change: Closure<dyn FnMut(JsValue)>,
@@ -64,18 +65,24 @@ impl Connection {
                 on_closed(if is_upgraded { Closed::Lost } else { Closed::Wiped });
             }
         });
-        // The browser closed the database by itself: the site's data was cleared, or the disk failed.
-        let on_close = Closure::<dyn FnMut()>::new({
+        let lose: Rc<dyn Fn(&'static str)> = Rc::new({
             let (lost, waiting) = (Rc::clone(&lost), Rc::clone(&waiting));
-            move || {
-                lost.set(Some("the browser closed the database"));
+            move |why| {
+                let is_news = lost.replace(Some(why)).is_none();
                 let waiting = waiting.take();
                 for reject in waiting.values() {
                     // The engine's own function, called with no arguments.
                     let _ = reject.call0(&JsValue::UNDEFINED);
                 }
-                on_closed(Closed::Lost);
+                if is_news {
+                    on_closed(Closed::Lost);
+                }
             }
+        });
+        // The browser closed the database by itself: the site's data was cleared, or the disk failed.
+        let on_close = Closure::<dyn FnMut()>::new({
+            let lose = Rc::clone(&lose);
+            move || lose("the browser closed the database")
         });
         database.set_onversionchange(Some(on_version_change.as_ref().unchecked_ref()));
         database.set_onclose(Some(on_close.as_ref().unchecked_ref()));
@@ -84,6 +91,7 @@ impl Connection {
             database,
             lost,
             waiting,
+            lose,
             last_number,
             _on_version_change: on_version_change,
             _on_close: on_close,
@@ -91,18 +99,25 @@ impl Connection {
     }
 
     /// The future that waits until a transaction is over, or the browser has closed the database. After that
-    /// event, a transaction on which `commit` was called sends no further event.
+    /// event, a transaction on which `commit` was called sends no further event. A connection that is silent for so long
+    /// is lost as well. Its transaction may end yet, and each later one waits for that.
     pub fn over(
         &self,
+        silent_ms: u64,
         settled: Deferred,
     ) -> impl Future<Output = std::result::Result<JsValue, JsValue>> + use<> {
         let number = self.last_number.get() + 1;
         self.last_number.set(number);
         self.waiting.borrow_mut().insert(number, settled.reject.clone());
         let entry = WaitEntry(Rc::clone(&self.waiting), number);
+        let lose = Rc::clone(&self.lose);
         async move {
             let _entry = entry;
-            JsFuture::from(settled.promise).await
+            let event = answer(silent_ms, &settled.promise).await?;
+            event.ok_or_else(|| {
+                lose("the device does not answer");
+                JsValue::UNDEFINED
+            })
         }
     }
 }

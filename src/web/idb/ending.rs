@@ -12,10 +12,11 @@ use std::cell::Cell;
 
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
+use wasm_bindgen_futures::spawn_local;
 use web_sys::{IdbDatabase, IdbTransaction, IdbTransactionMode};
 
 use super::records::HEADER_TABLE;
+use crate::web::platform::patience::{SILENT_MS, answer};
 use crate::web::platform::promise::Deferred;
 
 /// The key of the test's record, which never stays. It is neither the header's key nor a fence's.
@@ -46,13 +47,13 @@ pub(super) fn end_writing(transaction: &IdbTransaction) {
 }
 
 /// Waits for a transaction's end: true if it was written, false if it was aborted because a key was taken,
-/// `None` if it failed otherwise.
+/// `None` if it failed otherwise, or gives no answer.
 async fn is_written(transaction: &IdbTransaction) -> Option<bool> {
     let done = Deferred::new();
     transaction.set_oncomplete(Some(&done.resolve));
     transaction.set_onabort(Some(&done.reject));
-    match JsFuture::from(done.promise).await {
-        Ok(_) => Some(true),
+    match answer(SILENT_MS, &done.promise).await {
+        Ok(event) => event.map(|_| true),
         Err(_) => transaction.error().filter(|error| error.name() == "ConstraintError").map(|_| false),
     }
 }

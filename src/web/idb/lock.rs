@@ -15,6 +15,7 @@ use wasm_bindgen_futures::JsFuture;
 use super::failure;
 use crate::error::{Code, Error, Result};
 use crate::web::platform::locks::{LockManager, manager};
+use crate::web::platform::patience::{SILENT_MS, silence, within};
 use crate::web::platform::promise::Deferred;
 
 /// This page's hold on one store.
@@ -138,8 +139,8 @@ impl WebLock {
         // future is dropped here, so is the callback: calling it throws, and a callback that throws frees the
         // lock.
         let first = Promise::race(&Array::of2(&answer.promise, &freed));
-        let granted = JsFuture::from(first).await.map_err(failed)?;
-        if granted.as_bool() == Some(true) {
+        let granted = within(SILENT_MS, &first).await.and_then(|granted| granted.ok_or_else(silence));
+        if granted.map_err(failed)?.as_bool() == Some(true) {
             Ok(WebLock { hold, freed })
         } else {
             Err(in_use("another tab of this browser has the store open, or deletes it"))

@@ -17,10 +17,15 @@ use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after
 use super::store::{IdbStore, READING, WRITING};
 use crate::error::{Code, Result};
 use crate::store::{Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table};
+use crate::web::platform::patience::SILENT_MS;
 use crate::web::platform::promise::Deferred;
 
 /// Keys listed in one transaction: few enough for Chromium to deliver them in one piece.
 const KEYS_AT_ONCE: u32 = 100;
+
+/// How long the device may be silent while it reads a whole store. A slow one needs its time for a large store, and a device
+/// that never answers was found silent before.
+const READ_WHOLE_MS: u64 = 6 * SILENT_MS;
 
 type Thrown<T> = std::result::Result<T, JsValue>;
 
@@ -113,9 +118,9 @@ impl IdbStore {
             read
         });
         end_writing(&transaction);
-        let mut over = self.over(settled).await;
+        let mut over = self.over(SILENT_MS, settled).await;
         if let (Ok(_), Some(read)) = (&over, last_read) {
-            over = self.over(read).await;
+            over = self.over(SILENT_MS, read).await;
         }
         match over {
             Ok(_) => {
@@ -175,7 +180,7 @@ impl IdbStore {
         transaction.set_oncomplete(Some(&done.resolve));
         transaction.set_onerror(Some(&done.reject));
         transaction.set_onabort(Some(&done.reject));
-        if let Err(event) = self.over(done).await {
+        if let Err(event) = self.over(READ_WHOLE_MS, done).await {
             return Err(self.failed(failure::of_transaction(READING, &transaction, &event)));
         }
         let results: Thrown<Vec<JsValue>> = requests.iter().map(IdbRequest::result).collect();

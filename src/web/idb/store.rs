@@ -24,6 +24,7 @@ use crate::storage::FoundPage;
 use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table, Witness};
 use crate::web::platform::bytes::bytes_of;
 use crate::web::platform::cipher::Cipher;
+use crate::web::platform::patience::SILENT_MS;
 use crate::web::platform::promise::Deferred;
 
 #[wasm_bindgen]
@@ -186,8 +187,12 @@ impl IdbStore {
     }
 
     /// Waits for the end of a transaction.
-    pub(super) async fn over(&self, settled: Deferred) -> std::result::Result<JsValue, JsValue> {
-        let over = self.connection.borrow().as_ref().map(|connection| connection.over(settled));
+    pub(super) async fn over(
+        &self,
+        silent_ms: u64,
+        settled: Deferred,
+    ) -> std::result::Result<JsValue, JsValue> {
+        let over = self.connection.borrow().as_ref().map(|connection| connection.over(silent_ms, settled));
         match over {
             Some(over) => over.await,
             None => Err(JsValue::UNDEFINED),
@@ -265,7 +270,7 @@ impl IdbStore {
         if ends {
             end_reading(&transaction);
         }
-        if let Err(event) = self.over(done).await {
+        if let Err(event) = self.over(SILENT_MS, done).await {
             return Err(self.failed(failure::of_transaction(READING, &transaction, &event)));
         }
         requests.iter().map(IdbRequest::result).collect::<std::result::Result<_, _>>().map_err(|e| failed(&e))
@@ -364,7 +369,7 @@ impl Store for IdbStore {
         transaction.set_onerror(Some(&settled.reject));
         transaction.set_onabort(Some(&settled.reject));
         end_writing(&transaction);
-        let result = match self.over(settled).await {
+        let result = match self.over(SILENT_MS, settled).await {
             Ok(_) => {
                 // Only one of the two databases is written at a time, so that a crash damages at most one of
                 // them.

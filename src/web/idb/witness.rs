@@ -24,6 +24,7 @@ use super::records::{from_key, from_value};
 use crate::error::{Code, Result};
 use crate::model::Copying;
 use crate::store::{Batch, Table, Witness};
+use crate::web::platform::patience::SILENT_MS;
 use crate::web::platform::promise::Deferred;
 
 pub(super) use super::change::{Change, Copies};
@@ -306,7 +307,7 @@ async fn settled(connection: &Connection, transaction: &IdbTransaction, what: &s
     transaction.set_oncomplete(Some(&done.resolve));
     transaction.set_onerror(Some(&done.reject));
     transaction.set_onabort(Some(&done.reject));
-    match connection.over(done).await {
+    match connection.over(SILENT_MS, done).await {
         Ok(_) => Ok(()),
         Err(event) => Err(failure::of_transaction(what, transaction, &event)),
     }

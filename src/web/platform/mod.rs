@@ -8,6 +8,7 @@ pub mod decimal;
 pub(super) mod global;
 pub mod kdf;
 pub(super) mod locks;
+pub(super) mod patience;
 pub(super) mod promise;
 pub mod signals;
 pub mod timers;

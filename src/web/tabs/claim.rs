@@ -13,6 +13,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::AbortController;
 
 use crate::web::platform::locks::manager;
+use crate::web::platform::patience::{SILENT_MS, within};
 use crate::web::platform::promise::Deferred;
 
 /// The result of a claim.
@@ -71,7 +72,7 @@ impl Claim {
     pub async fn take(name: &str) -> Option<Self> {
         let (claim, [answer, freed]) = Claim::request(name, Way::Free, None)?;
         // `answer` never resolves if the browser refuses the request itself; `freed` then rejects.
-        let _ = JsFuture::from(Promise::race(&Array::of2(&answer, &freed))).await;
+        let _ = within(SILENT_MS, &Promise::race(&Array::of2(&answer, &freed))).await;
         claim.is_held().then_some(claim)
     }
 

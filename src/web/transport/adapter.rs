@@ -11,19 +11,17 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 
 use super::http::retry_after_seconds;
 use super::reply::{checked, is_of_the_wire, of_status};
 use crate::codec::{Decode, Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use crate::error::{Code, Error, Result, fail};
-use crate::limits::REPLY_BYTES_MAX;
+use crate::limits::{REPLY_BYTES_MAX, line_ms};
 use crate::model::Def;
 use crate::sync::Refusal;
 use crate::web::platform::bytes::bytes_of;
 use crate::web::platform::global::{exception_name, method, property};
-use crate::web::platform::promise::Deferred;
-use crate::web::platform::timers::Timer;
+use crate::web::platform::patience::within;
 
 /// An application's adapter.
 pub struct Adapter {
@@ -61,27 +59,18 @@ impl Adapter {
 
     /// Sends a request. A rejection is understood by its `code`, else by its `status` (of HTTP), with
     /// `retryAfter` in seconds. Any other rejection counts as no network. `timeout` if there is no answer
-    /// within `timeout_ms`.
+    /// within `timeout_ms` and the time of the request's bytes.
     pub async fn sync(
         &self,
         request: &SyncRequest,
         timeout_ms: u64,
     ) -> std::result::Result<SyncReply, Refusal> {
-        let request = to_object(request)?;
-        let (late, time) = (Rc::new(Cell::new(false)), Deferred::new());
-        let _timer = Timer::after(timeout_ms, {
-            let late = Rc::clone(&late);
-            move || {
-                late.set(true);
-                let _ = time.resolve.call0(&JsValue::UNDEFINED);
-            }
-        });
+        let (request, bytes) = to_object(request)?;
         let answer = self.sync.call1(&self.object, &request).map_err(|e| of_rejection(&e))?;
         // `Promise.resolve` accepts values, promises and every object that has a `then`.
-        let first = Promise::race(&Array::of2(&Promise::resolve(&answer), &time.promise));
-        match JsFuture::from(first).await {
-            Ok(_) if late.get() => Err(Error::new(Code::Timeout, "the adapter gave no answer").into()),
-            Ok(answer) => checked(read(&answer)),
+        match within(timeout_ms + line_ms(bytes), &Promise::resolve(&answer)).await {
+            Ok(None) => Err(Error::new(Code::Timeout, "the adapter gave no answer").into()),
+            Ok(Some(answer)) => checked(read(&answer)),
             Err(exception) => Err(of_rejection(&exception)),
         }
     }
@@ -123,10 +112,10 @@ impl Drop for Listening {
 }
 
 /// The message as a plain object, in the protocol's JSON form.
-fn to_object(request: &SyncRequest) -> Result<JsValue> {
+fn to_object(request: &SyncRequest) -> Result<(JsValue, usize)> {
     let internal = |_| Error::new(Code::Internal, "a request that is no JSON");
     let text = String::from_utf8(encode(Format::Json, request)?).map_err(|_| internal(JsValue::NULL))?;
-    JSON::parse(&text).map_err(internal)
+    Ok((JSON::parse(&text).map_err(internal)?, text.len()))
 }
 
 /// Reads a message in any of the three forms.

@@ -7,7 +7,7 @@ use super::address::Address;
 use super::http::{Abort, Post, post};
 use super::reply::sync_reply;
 use crate::codec::{Format, SyncReply, SyncRequest, encode};
-use crate::limits::REQUEST_TIMEOUT_MS;
+use crate::limits::{REQUEST_TIMEOUT_MS, line_ms};
 use crate::sync::Refusal;
 
 /// How the session reaches its server.
@@ -38,7 +38,7 @@ impl Server {
         match self {
             Server::Address(address, format) => {
                 let body = encode(*format, request)?;
-                let timeout_ms = REQUEST_TIMEOUT_MS;
+                let timeout_ms = REQUEST_TIMEOUT_MS + line_ms(body.len());
                 let message = Post { url: &address.sync, token, format: *format, body: &body, timeout_ms };
                 sync_reply(&post(message, abort).await?)
             }

@@ -92,6 +92,8 @@ pub struct Flight {
     /// The `v` and the cursor of each def that still counts.
     pub asked: BTreeMap<Def, (u64, Option<String>)>,
     pub subs: usize,
+    /// When it was sent, and its bytes: those of the operations' arguments, and 64 for each def.
+    pub sent: (u64, usize),
     /// The ids and the numbers of the operations.
     pub ops: Vec<(String, u64)>,
     pub token: u64,

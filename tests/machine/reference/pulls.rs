@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use escale::Code;
 use escale::codec::{OpResult, Part, SyncReply};
 use escale::crypto::SeededRandom;
-use escale::limits::{SUBS_MAX, pull_every_ms};
+use escale::limits::SUBS_MAX;
 use escale::model::{Def, DefKind, Epoch};
-use escale::sync::{Config, Phase, Refusal, Updates};
+use escale::sync::{Config, Phase, Refusal};
 
 use super::parts::{Failures, Flight, Known, Load, Pace, Shown};
 use super::sender::Sender;
@@ -206,16 +206,10 @@ impl Reference {
         self.socket.try_token(self.retry_after);
     }
 
-    pub fn refuse_token(&mut self) {
-        self.token = None;
-        if !std::mem::replace(&mut self.awaits_token, true) {
-            self.effects.push("ask another token".into());
-        }
-    }
-
     /// A request failed.
     pub fn refused(&mut self, refusal: &Refusal) {
         let Some(flight) = self.flight.take() else { return };
+        self.sender.took(&flight, self.now, true);
         let code = refusal.error.code();
         self.needed.extend(flight.asked.keys().cloned());
         let is_bare = flight.subs == 0;
@@ -271,6 +265,9 @@ impl Reference {
 
     /// A request was answered.
     pub fn answered(&mut self, reply: &SyncReply) {
+        if let Some(flight) = &self.flight {
+            self.sender.took(flight, self.now, false);
+        }
         if self.epoch.as_ref().is_some_and(|known| reply.epoch < *known) {
             let Some(flight) = self.flight.take() else { return };
             self.needed.extend(flight.asked.into_keys());
@@ -408,11 +405,6 @@ impl Reference {
         }
     }
 
-    fn all_at(&self) -> u64 {
-        let is_pushed = self.updates() == Updates::Pushed;
-        self.all_asked + if is_pushed { pull_every_ms("session") } else { self.config.poll_every_ms }
-    }
-
     fn free_at(&self) -> u64 {
         self.not_before.max(self.pace.free_at())
     }
@@ -429,7 +421,11 @@ impl Reference {
             self.needed.extend(self.known.keys().filter(|def| def.class().as_str() == "Note").cloned());
         }
         let waits = self.missing.is_some_and(|ask_at| !ops.is_empty() || self.now < ask_at);
-        let most = if asks_epoch || waits || (is_alone && has_ops) { 0 } else { self.subs_max };
+        let most = if asks_epoch || waits || (is_alone && has_ops) {
+            0
+        } else {
+            self.subs_max.min(self.sender.piece / 64)
+        };
         let is_long = |def: &&Def| self.known[*def].load.is_some();
         let (long, short): (Vec<_>, Vec<_>) = self.needed.iter().partition(is_long);
         let defs: Vec<Def> = short.into_iter().chain(long).take(most).cloned().collect();
@@ -448,7 +444,8 @@ impl Reference {
         self.effects.push(format!("send {} {:?} {:?} {ops:?} {subs:?}", self.number, self.epoch, self.token));
         self.pace.take(self.now);
         let (number, subs, token) = (self.number, defs.len(), self.token_number);
-        self.flight = Some(Flight { number, asked, subs, ops, token, is_less: false });
+        let sent = (self.now, self.sender.bytes_of(&ops) + 64 * subs);
+        self.flight = Some(Flight { number, asked, subs, sent, ops, token, is_less: false });
     }
 
     /// When the session has to be woken.

@@ -28,6 +28,8 @@ pub struct Sender {
     failures: Failures,
     pub not_before: u64,
     bytes_max: usize,
+    /// The bytes that the line carries in time.
+    pub piece: usize,
     pub is_alone: bool,
     /// The session's last executed operation.
     pub last: u64,
@@ -37,7 +39,8 @@ impl Default for Sender {
     fn default() -> Self {
         let (waiting, refused, failures) = (Vec::new(), Vec::new(), Failures::default());
         let bytes_max = OPS_BYTES_MAX;
-        Sender { waiting, refused, failures, not_before: 0, bytes_max, is_alone: false, last: 0 }
+        let (not_before, piece, is_alone, last) = (0, 64 << 10, false, 0);
+        Sender { waiting, refused, failures, not_before, bytes_max, piece, is_alone, last }
     }
 }
 
@@ -72,7 +75,7 @@ impl Sender {
         let mut bytes = 0;
         let fits = |(count, place): &(usize, usize)| {
             bytes += self.waiting[*place].bytes;
-            *count == 0 || (!self.is_alone && bytes <= self.bytes_max)
+            *count == 0 || (!self.is_alone && bytes <= self.bytes_max.min(self.piece))
         };
         let sent: Vec<_> = places.into_iter().enumerate().take_while(fits).map(|(_, place)| place).collect();
         let mut ops = Vec::new();
@@ -89,13 +92,29 @@ impl Sender {
         ops
     }
 
+    /// A request is over: a late failure halves the next one, and a quick answer lets it grow four times.
+    pub fn took(&mut self, flight: &Flight, now: u64, failed: bool) {
+        let (sent, bytes) = flight.sent;
+        let is_quick = now - sent < 2_500;
+        if failed && !is_quick && bytes > 4 << 10 {
+            self.piece = self.piece.min(bytes / 2);
+        } else if !failed && is_quick {
+            self.piece = self.piece.max((4 * bytes).min(OPS_BYTES_MAX));
+        }
+    }
+
+    /// The bytes of these operations.
+    pub fn bytes_of(&self, ops: &[(String, u64)]) -> usize {
+        let sent = |op: &&Waiting| ops.iter().any(|(id, _)| *id == op.id);
+        self.waiting.iter().filter(sent).map(|op| op.bytes).sum()
+    }
+
     /// A request with operations was too large.
     pub fn found_too_large(&mut self, flight: &Flight) {
-        let sent = |op: &&Waiting| flight.ops.iter().any(|(id, _)| *id == op.id);
         if flight.ops.len() == 1 {
             self.is_alone = true;
         } else {
-            self.bytes_max = self.waiting.iter().filter(sent).map(|op| op.bytes).sum::<usize>() / 2;
+            self.bytes_max = self.bytes_of(&flight.ops) / 2;
         }
     }
 

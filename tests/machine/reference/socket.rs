@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use escale::Code;
 use escale::codec::ServerFrame;
 use escale::crypto::Random;
-use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SPREAD_MAX_MS};
+use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SPREAD_MAX_MS, pull_every_ms};
 use escale::model::Def;
 use escale::sync::Updates;
 
@@ -90,6 +90,19 @@ impl Reference {
         }
     }
 
+    /// When all defs are pulled without another reason.
+    pub fn all_at(&self) -> u64 {
+        let is_pushed = self.updates() == Updates::Pushed;
+        self.all_asked + if is_pushed { pull_every_ms("session") } else { self.config.poll_every_ms }
+    }
+
+    pub fn refuse_token(&mut self) {
+        self.token = None;
+        if !std::mem::replace(&mut self.awaits_token, true) {
+            self.effects.push("ask another token".into());
+        }
+    }
+
     pub fn advance_socket(&mut self) {
         if !self.config.has_live {
             return;
@@ -109,7 +122,8 @@ impl Reference {
             (socket.state, socket.heard) = (State::Opening, now);
             self.effects.push(format!("open {}", socket.number));
         }
-        let defs: BTreeSet<Def> = self.known.keys().cloned().collect();
+        let most = if socket.registered.is_none() { 64 } else { 1_000 };
+        let defs: BTreeSet<Def> = self.known.keys().take(most).cloned().collect();
         if socket.state == State::Open && socket.said.as_ref() != Some(&defs) {
             self.effects.push(format!("say {} {:?} {defs:?}", socket.number, self.token));
             (socket.said, socket.said_token) = (Some(defs), self.token_number);

@@ -4,7 +4,7 @@ mod back;
 
 use escale::Code;
 use escale::codec::{Fault, Part, ServerFrame, ServerParts};
-use escale::limits::{BACKOFF_MS, PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX, pull_every_ms};
+use escale::limits::{BACKOFF_MS, FIRST_SUBS_MAX, PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX, pull_every_ms};
 use escale::sync::{Config, Effect, Event, Mode, Phase, Updates};
 
 use crate::harness::{Bench, config, def, epoch, gone, part, pk, refusal, reply, row, section, these, whole};
@@ -354,8 +354,13 @@ fn past_a_thousand_subscriptions_the_rest_is_polled() {
     let socket = bench.opened_socket().expect("a socket");
     bench.feed(Event::SocketOpened { socket });
     let said = bench.said().pop().expect("its subscriptions");
+    assert_eq!(said.subs.len(), FIRST_SUBS_MAX, "a slow line carries the first message in time");
+    assert!(bench.said().is_empty(), "the others wait for the confirmation");
+    bench.frame(socket, ServerFrame::confirm(said.subs, vec![]));
+    let said = bench.said().pop().expect("all subscriptions");
     assert_eq!(said.subs.len(), SUBS_MAX);
     bench.frame(socket, ServerFrame::confirm(said.subs, vec![]));
+    assert!(bench.said().is_empty());
     let mut most = 0;
     while let Some((number, request, _)) = bench.requests.pop_front() {
         most = most.max(request.subs.len());
