@@ -461,7 +461,7 @@ fn the_first_site_key_seals_the_journal_and_all_results() {
     let ops = ids.iter().zip(1..).map(|(id, seq)| op(id, seq, "doc.put", put_args(id, "one"))).collect();
     assert_eq!(send(&engine, ops).results.len(), 3);
     drop(engine);
-    let engine = open_as(folder.path(), &clock, SCHEMA, Seal::with_key(&[3; 32]));
+    let engine = open_as(folder.path(), &clock, SCHEMA, Seal::with_key(&[3; 32]).adopting());
     for id in ids {
         let operation = engine.provider().read().unwrap().operation("o", "", id).unwrap().unwrap();
         assert!(!Seal::is_clear(&operation.result), "the result of {id}");

@@ -36,7 +36,7 @@ fn schema(more: bool) -> Schema {
 }
 
 pub fn seal(is_sealed: bool) -> Seal {
-    if is_sealed { Seal::with_key(&KEY) } else { Seal::clear() }
+    if is_sealed { Seal::with_key(&KEY).adopting() } else { Seal::clear() }
 }
 
 fn open(world: &World, is_sealed: bool, more: bool) -> Engine {
@@ -439,7 +439,7 @@ impl World {
                 if declares {
                     self.reference.declare("kind");
                 }
-                self.reference.seal_bytes = if self.is_sealed { 29 } else { 1 };
+                self.reference.seal_bytes = if self.is_sealed { 33 } else { 1 };
                 self.check();
             }
             7 => self.check(),

@@ -88,7 +88,7 @@ fn with_a_site_key_the_folder_of_files_shows_nothing() {
     assert!(holds(&folder.path().join("data/files"), SECRET), "this search can find it");
     std::fs::write(folder.path().join("key"), "07".repeat(32)).unwrap();
     for _ in 0..2 {
-        let server = Outside::start(folder.path(), &["--site-key", "key"]);
+        let server = Outside::start(folder.path(), &["--site-key", "key", "--seal"]);
         assert!(!holds(folder.path(), SECRET), "sealed at the first start with the key");
         assert_eq!(ask(server.address, "GET", &path, b"").expect("an answer").body, SECRET.as_bytes());
         server.kill();
