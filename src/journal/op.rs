@@ -376,12 +376,13 @@ impl PendingOp {
         }
     }
 
-    /// Sets the version in every change that expects one of that document.
-    pub fn expect_of(&mut self, key: &DocKey, v: u64) {
+    /// Sets the version in every change that expects one of that document. No earlier operation gave it.
+    pub fn expect_of(&mut self, key: &DocKey, expected: &IfVersion) {
         let places = self.plain().iter().enumerate();
         let places = places.filter(|(_, change)| change.key == *key && change.if_version.is_some());
         for place in places.map(|(place, _)| place).collect::<Vec<_>>() {
-            self.expect(place, Some(IfVersion::At(v)));
+            self.expect(place, Some(expected.clone()));
+            self.state.given.retain(|(own, _)| *own as usize != place);
         }
     }
 
@@ -441,22 +442,6 @@ impl PendingOp {
         (!left.is_empty()).then(|| ("batch".to_owned(), Value::from([("ops", Value::Array(left))])))
     }
 
-    /// A document's state when it was issued, for conflicts.
-    pub fn base_of(&self, class: &Name, pk: &Pk) -> Option<&Data> {
-        let of_batch = self.state.bases.iter().find(|(own, of, _)| own == class && of == pk);
-        of_batch.map(|(_, _, data)| data).or(self.state.base.as_ref())
-    }
-
-    /// Keeps a document's state, unless one is known already.
-    pub fn keep_base(&mut self, class: Name, pk: &Pk, base: Option<Data>) {
-        let Some(base) = base.filter(|_| self.base_of(&class, pk).is_none()) else { return };
-        if self.state.name == "batch" {
-            self.state.bases.push((class, pk.clone(), base));
-        } else {
-            self.state.base = Some(base);
-        }
-    }
-
     /// An operation in memory, from its stored part.
     pub fn new(state: OpState, keys: Vec<DocKey>) -> Self {
         PendingOp {
@@ -496,5 +481,6 @@ pub fn make_id(now_ms: u64, random: &mut dyn Random) -> Result<OpId> {
     Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
 }
 
+mod bases;
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,7 @@ pub mod hostile;
 pub mod outcome;
 pub mod plan;
 pub mod play;
+pub mod rebase;
 pub mod schema;
 pub mod seeds;
 pub mod server;

@@ -9,7 +9,7 @@ use escale::memory::DocKey;
 use escale::model::schema::Schema;
 use escale::model::{Def, Value};
 use escale::store::MemoryDevice;
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Refusal, Write};
+use escale::sync::{Application, Clock, Config, Effect, Event, Machine, Mode, Refusal, Write};
 use escale::{Code, Error};
 
 use escale_testkit::client::{Call, Client, Fate, Hooks, Opening, config};
@@ -120,12 +120,23 @@ impl Driver {
     }
 
     pub fn open(account: usize, mode: Mode, policy: Policy, device: MemoryDevice, now: u64) -> Self {
+        Driver::with(account, mode, Box::new(Counters { policy }), device, now)
+    }
+
+    /// A session with the functions of another application.
+    pub fn with(
+        account: usize,
+        mode: Mode,
+        application: Box<dyn Application>,
+        device: MemoryDevice,
+        now: u64,
+    ) -> Self {
         let (has_live, has_token) = (account == LIVE_ACCOUNT, account == TOKEN_ACCOUNT);
         let name = format!("account{account}");
         let opening = Opening {
             x: [9; 32],
             config: Config { mode, has_live, has_token, ..config() },
-            application: Box::new(Counters { policy }),
+            application,
             seed: now,
             session_seed: now ^ account as u64,
             ..Opening::of("org", &name, Schema::from_json(SCHEMA).expect("a schema"))
@@ -143,9 +154,14 @@ impl Driver {
 
     /// The process ends, and another one begins.
     pub fn reopen(self, mode: Mode, policy: Policy) -> Self {
+        self.reopen_with(mode, Box::new(Counters { policy }))
+    }
+
+    /// The same, with the functions of another application.
+    pub fn reopen_with(self, mode: Mode, application: Box<dyn Application>) -> Self {
         let Driver { client, device, now, account, .. } = self;
         drop(client);
-        Driver::open(account, mode, policy, device, now)
+        Driver::with(account, mode, application, device, now)
     }
 
     pub fn store_name(&self) -> String {
@@ -258,13 +274,17 @@ impl Driver {
 
     /// A document's property, as the application sees it.
     pub fn seen(&mut self, number: usize, property: &str) -> Option<i64> {
+        self.seen_whole(number)?.get(property)?.as_f64().map(|n| n as i64)
+    }
+
+    /// A document, as the application sees it.
+    pub fn seen_whole(&mut self, number: usize) -> Option<Map> {
         let key = key(number);
         let id = self.machine.find(&key.0, &key.1)?;
         self.feed(Event::Read { ticket: 6, ids: vec![id] });
         match self.hooks.told.pop() {
             Some(Effect::Answer { rows, .. }) => {
-                let data = rows.expect("a device that reads").pop().expect("a document").data;
-                data.to_map().expect("a map").get(property)?.as_f64().map(|n| n as i64)
+                Some(rows.expect("a device that reads").pop()?.data.to_map().expect("a map"))
             }
             other => panic!("{other:?}"),
         }

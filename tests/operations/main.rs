@@ -6,6 +6,7 @@
 
 mod alone;
 mod bad_input;
+mod chains;
 mod conditions;
 mod conflicts;
 mod drain;

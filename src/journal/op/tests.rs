@@ -227,7 +227,7 @@ fn another_expected_version_is_written_into_the_arguments_and_the_changes() {
             }
             1 => {
                 let key = document(below(DOCUMENTS));
-                op.expect_of(&key, 7);
+                op.expect_of(&key, &IfVersion::At(7));
                 let of_key =
                     listed.parts.iter_mut().filter(|part| part.key == key && part.expected.is_some());
                 of_key.filter(|_| is_plain).for_each(|part| part.expected = Some(IfVersion::At(7)));

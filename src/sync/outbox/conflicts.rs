@@ -1,23 +1,37 @@
-//! Resolves conflicts by the policy of the class.
+//! Resolves conflicts by the policy of the class, and rebases the writes made on top of a resolved one (R92).
 
 use super::application::Application;
 use super::table::Table;
 use super::trees::given_to;
 use crate::codec::{Data, Fault};
 use crate::error::{Code, Error, Result};
-use crate::journal::{ChangeKind, IfVersion, PendingOp, Policy, Settlement, changes_of, settle};
-use crate::limits::VALUE_DEPTH_MAX;
+use crate::journal::{
+    ChangeKind, IfVersion, OpState, PendingOp, Policy, Settlement, State, changes_of, settle,
+};
+use crate::limits::{VALUE_DEPTH_MAX, VERSION_MAX};
 use crate::memory::DocKey;
-use crate::model::Value;
+use crate::model::{Name, SortedSet, Value};
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, Write};
 
-/// The operations that expected the version of a resolved one, if no other has taken its place.
-type Standing = Vec<u64>;
+/// The version that no document has.
+pub const UNKNOWN: IfVersion = IfVersion::At(VERSION_MAX);
+
+/// A document that a pending write meets, and that may be another one than it was made on.
+struct Ground {
+    order: u64,
+    key: DocKey,
+    theirs: Option<State>,
+    /// The version to expect of it, if that is not the one that the write expects.
+    expected: Option<IfVersion>,
+    /// If the write before deletes the document: its own base, and the document that it met. A put after it is
+    /// merged with these, as in a batch of both.
+    deleted: Option<(Option<State>, Option<State>)>,
+}
 
 /// Resolves a conflict by the class's policy: an amended operation takes the place of this one, or none
-/// does. If none does, the operations that expected its version conflict with the same document, and are
-/// resolved at once. Returns false if the application must decide.
+/// does. The writes made on top of it are then judged in their order, each on the result of the one before.
+/// Returns false if the application must decide.
 pub fn settle_conflict(
     ctx: &mut Ctx,
     table: &mut Table,
@@ -25,114 +39,219 @@ pub fn settle_conflict(
     order: u64,
     fault: &Fault,
 ) -> bool {
-    let Some(mut next) = settle_or_leave(ctx, table, app, order, fault) else { return false };
-    while let Some(order) = next.pop() {
-        // One that cannot be resolved here will receive the conflict from the server.
-        next.extend(settle_or_leave(ctx, table, app, order, fault).unwrap_or_default());
+    let Some(row) = &fault.doc else { return false };
+    let Some(key) = table.ops[&order].expected_at(&row.pk).cloned() else { return false };
+    let theirs = row.data.as_ref().filter(|_| !row.deleted).map(Data::to_map).transpose();
+    let mut grounds = Vec::new();
+    let settled = theirs.and_then(|theirs| {
+        let met = Ground { order, key, theirs, expected: Some(IfVersion::At(row.v)), deleted: None };
+        settle_write(ctx, table, app, &[met], Some(row.v), &mut grounds)
+    });
+    let is_settled = or_leave(ctx, settled);
+    while let Some(order) = grounds.iter().map(|ground| ground.order).min() {
+        let (met, others) = grounds.into_iter().partition(|ground| ground.order == order);
+        grounds = others;
+        let met: Vec<Ground> = met;
+        if !table.waiting.contains(&order) {
+            continue;
+        }
+        let settled = settle_write(ctx, table, app, &met, None, &mut grounds);
+        if !or_leave(ctx, settled) {
+            // The server shows it the document. If it cannot be resolved then, the application decides.
+            met.iter().for_each(|ground| doubt(table, order, &ground.key));
+        }
     }
-    true
+    is_settled
+}
+
+/// Whether the policy of a document's class judges each write, so that it must know the document that a write is
+/// executed on.
+pub fn is_rebased(ctx: &Ctx, app: &dyn Application, key: &DocKey) -> bool {
+    matches!(app.policy(&ctx.memory.class_name(key)), Policy::Merge | Policy::Custom)
 }
 
 /// If the application's own function throws, the conflict is left to the application, as `refused`.
-fn settle_or_leave(
-    ctx: &mut Ctx,
-    table: &mut Table,
-    app: &dyn Application,
-    order: u64,
-    fault: &Fault,
-) -> Option<Standing> {
-    settle_one(ctx, table, app, order, fault).unwrap_or_else(|error| {
+fn or_leave(ctx: &mut Ctx, settled: Result<bool>) -> bool {
+    settled.unwrap_or_else(|error| {
         ctx.errors.report(error);
-        None
+        false
     })
 }
 
-/// Resolves the conflict of one operation. Returns `None` if the application must decide.
-fn settle_one(
+/// Judges a write on the documents that it meets. Adds to `next` the documents that the writes on top of it meet.
+/// `refused_at` is the version in the server's answer, which has refused it. Returns false if the application must
+/// decide.
+fn settle_write(
     ctx: &mut Ctx,
     table: &mut Table,
     app: &dyn Application,
-    order: u64,
-    fault: &Fault,
-) -> Result<Option<Standing>> {
-    let op = &table.ops[&order];
-    let Some(row) = &fault.doc else { return Ok(None) };
-    let Some(key) = op.expected_at(&row.pk).cloned() else { return Ok(None) };
-    // It was issued for exactly the version that the document has. No policy can resolve that, and it
-    // would be sent for ever.
-    if op.issued_for.contains(&(key.clone(), row.v)) {
-        return Ok(None);
+    met: &[Ground],
+    refused_at: Option<u64>,
+    next: &mut Vec<Ground>,
+) -> Result<bool> {
+    let order = met[0].order;
+    let op = table.ops[&order].clone();
+    let mut judged = Vec::new();
+    for ground in met {
+        let (key, theirs) = (&ground.key, &ground.theirs);
+        let class = ctx.memory.class_name(key);
+        let policy = app.policy(&class);
+        let base = op.base_of(&class, &key.1).map(Data::to_map).transpose()?;
+        if let Some(v) = refused_at {
+            // It was issued for exactly the version that the document has. No policy can resolve that, and it
+            // would be sent for ever.
+            if op.issued_for.contains(&(key.clone(), v)) {
+                return Ok(false);
+            }
+            if (base.is_some() && base == *theirs) || is_unwritten_since(ctx, table, &op, key, v) {
+                send_for_version(ctx, table, order, key, v)?;
+                return Ok(true);
+            }
+        }
+        // If the application set the precondition itself, it decides.
+        if policy == Policy::Ask || op.insists_on(key) {
+            if refused_at.is_none() && base == *theirs {
+                continue;
+            }
+            return Ok(false);
+        }
+        let changes = || op.changes.iter().flatten().filter(|change| change.key == *key);
+        let on =
+            |state: &Option<State>| changes().fold(state.clone(), |state, change| change.kind.apply(state));
+        let mine = on(&base);
+        let is_deletion = changes().next_back().is_some_and(|last| last.kind == ChangeKind::Delete);
+        if mine.is_none() && !is_deletion && policy != Policy::Server {
+            // A patch of a document that is not known here: its intended result is unknown, and it is not a
+            // deletion.
+            return Ok(false);
+        }
+        let settled = if policy == Policy::Custom {
+            app.settle(&class, base.as_ref(), mine.as_ref(), theirs.as_ref())?
+        } else {
+            let of_both = ground.deleted.as_ref().filter(|_| policy == Policy::Merge);
+            let (base, theirs) = of_both.map_or((&base, theirs), |(base, theirs)| (base, theirs));
+            settle(policy, base.as_ref(), mine.as_ref(), theirs.as_ref())
+        };
+        let result = match settled {
+            Settlement::Theirs => {
+                discard(ctx, table, &op, met, next)?;
+                return Ok(true);
+            }
+            Settlement::Put(state) => Some(state),
+            Settlement::Delete => None,
+        };
+        // A patch or a deletion of no document would be refused.
+        let is_put = changes().next().is_some_and(|first| matches!(first.kind, ChangeKind::Put(_)));
+        let stays = refused_at.is_none() && (theirs.is_some() || is_put) && on(theirs) == result;
+        let has_effect = result.is_some() || theirs.is_some();
+        let becomes =
+            (!stays || !has_effect).then(|| has_effect.then(|| operation_of(ctx, ground, result.as_ref())));
+        // If no server would accept the policy's result, or if it is another document, the application decides.
+        if becomes.as_ref().and_then(Option::as_ref).is_some_and(|write| !is_possible(ctx, key, write)) {
+            return Ok(false);
+        }
+        judged.push((ground, becomes, result, (base, mine)));
     }
-    let class = ctx.memory.class_name(&key);
-    let policy = app.policy(&class);
-    let theirs = match &row.data {
-        Some(data) if !row.deleted => Some(data.to_map()?),
-        _ => None,
-    };
-    let base = op.base_of(&class, &key.1).map(Data::to_map).transpose()?;
-    if (base.is_some() && base == theirs) || is_unwritten_since(ctx, table, op, &key, row.v) {
-        return send_for_version(ctx, table, order, &key, row.v).map(Some);
+    for (ground, becomes, result, (base, mine)) in judged {
+        let (key, theirs) = (&ground.key, &ground.theirs);
+        let Some(op) = table.ops.get(&order) else { break };
+        let op = op.clone();
+        let id = &op.state.id;
+        if result != mine {
+            doubt_mixed(table, id);
+        }
+        let standing = table.standing_on(id, key);
+        let on_it = ground.expected.clone().or_else(|| op.expected_of(key).cloned());
+        // If nothing remains of it on this document, those on top of it meet the one that it met.
+        let expected = on_it.clone().filter(|_| matches!(becomes, Some(None)));
+        match becomes {
+            // It has the intended result as it is.
+            None => stand(
+                table,
+                order,
+                (key, &ctx.memory.class_name(key)),
+                ground.expected.clone(),
+                data_of(theirs)?,
+            ),
+            Some(write) => match op.with_settled(key, write) {
+                Some(write) => {
+                    issue_in_place(ctx, table, order, (key, on_it), write, data_of(theirs)?, refused_at)?;
+                }
+                None => {
+                    let (v, replaces) = (refused_at.unwrap_or(0), table.give_up(ctx, order));
+                    table.tell_end(ctx, id, replaces, Ok(v));
+                    ctx.effects.push(Effect::Accepted { id: id.clone(), result: Ok((v, None)) });
+                }
+            },
+        }
+        let deleted = result.is_none().then(|| (base, theirs.clone()));
+        next.extend(standing.into_iter().map(|order| Ground {
+            order,
+            key: key.clone(),
+            theirs: result.clone(),
+            expected: expected.clone(),
+            deleted: deleted.clone(),
+        }));
     }
-    // If the application set the precondition itself, it decides.
-    if policy == Policy::Ask || op.insists_on(&key) {
-        return Ok(None);
+    Ok(true)
+}
+
+/// The server's document stays, so the write is discarded. Those made on top of it meet the documents that it met.
+fn discard(
+    ctx: &mut Ctx,
+    table: &mut Table,
+    op: &PendingOp,
+    met: &[Ground],
+    next: &mut Vec<Ground>,
+) -> Result<()> {
+    let id = &op.state.id;
+    let keys: SortedSet<&DocKey> = op.expected().map(|(key, _)| key).collect();
+    for key in keys {
+        let ground = met.iter().find(|ground| ground.key == *key);
+        let theirs = match ground {
+            Some(ground) => ground.theirs.clone(),
+            None => op.base_of(&ctx.memory.class_name(key), &key.1).map(Data::to_map).transpose()?,
+        };
+        let expected = ground.and_then(|ground| ground.expected.clone());
+        let deleted = ground.and_then(|ground| ground.deleted.clone());
+        next.extend(table.standing_on(id, key).into_iter().map(|order| Ground {
+            order,
+            key: key.clone(),
+            theirs: theirs.clone(),
+            expected: expected.clone(),
+            deleted: deleted.clone(),
+        }));
     }
-    let changes = || op.changes.iter().flatten().filter(|change| change.key == key);
-    let mine = changes().fold(base.clone(), |state, change| change.kind.apply(state));
-    let is_deletion = changes().next_back().is_some_and(|last| last.kind == ChangeKind::Delete);
-    if mine.is_none() && !is_deletion && policy != Policy::Server {
-        // A patch of a document that is not known here: its intended result is unknown, and it is not a
-        // deletion.
-        return Ok(None);
-    }
-    let settled = if policy == Policy::Custom {
-        app.settle(&class, base.as_ref(), mine.as_ref(), theirs.as_ref())?
+    let replaces = table.give_up(ctx, op.state.order);
+    let error = Error::new(Code::VersionConflict, "the server's document stays, by the class's policy");
+    table.tell_end(ctx, id, replaces, Err(&error));
+    ctx.effects.push(Effect::Accepted { id: id.clone(), result: Err(error) });
+    Ok(())
+}
+
+fn data_of(state: &Option<State>) -> Result<Option<Data>> {
+    state.as_ref().map(Data::from_map).transpose()
+}
+
+/// The operation that gives the document of a ground that state.
+fn operation_of(ctx: &Ctx, ground: &Ground, state: Option<&State>) -> (&'static str, Value) {
+    let class = ctx.memory.class(ground.key.0);
+    let (name, what) = if let Some(state) = state {
+        ("doc.put", ("data", Value::Map(state.clone())))
     } else {
-        settle(policy, base.as_ref(), mine.as_ref(), theirs.as_ref())
+        let parts = class.key().iter().map(|name| ground.theirs.as_ref()?.get(name.as_str()).cloned());
+        ("doc.delete", ("key", Value::Array(parts.flatten().collect())))
     };
-    let old = op.state.id.clone();
-    let theirs_data = row.data.clone().filter(|_| !row.deleted);
-    let if_version = ("ifVersion", Value::from(row.v as i64));
-    let class_arg = ("class", Value::from(class.as_str()));
-    let issued = match settled {
-        Settlement::Theirs => {
-            let standing = table.standing_on(&old, &key);
-            let replaces = table.give_up(ctx, order);
-            let error =
-                Error::new(Code::VersionConflict, "the server's document stays, by the class's policy");
-            table.tell_end(ctx, &old, replaces, Err(&error));
-            ctx.effects.push(Effect::Accepted { id: old, result: Err(error) });
-            return Ok(Some(standing));
-        }
-        Settlement::Put(state) => {
-            Some(("doc.put", Value::from([class_arg, ("data", Value::Map(state)), if_version])))
-        }
-        // Both sides have deleted it.
-        Settlement::Delete if theirs.is_none() => None,
-        Settlement::Delete => {
-            let data = theirs.as_ref().expect("checked above");
-            let parts = ctx.memory.class(key.0).key().iter().map(|name| data.get(name.as_str()).cloned());
-            let key = Value::Array(parts.flatten().collect());
-            Some(("doc.delete", Value::from([class_arg, ("key", key), if_version])))
-        }
-    };
-    // If no server would accept the policy's result, or if it is another document, the application
-    // decides.
-    let is_possible = |(name, args): &(&str, Value)| {
-        let changes = changes_of(ctx.memory.schema(), name, args);
-        args.is_within(VALUE_DEPTH_MAX)
-            && changes.is_ok_and(|changes| changes.iter().flatten().all(|change| change.key == key))
-    };
-    if issued.as_ref().is_some_and(|issued| !is_possible(issued)) {
-        return Ok(None);
-    }
-    let Some((name, args)) = op.with_settled(&key, issued) else {
-        let replaces = table.give_up(ctx, order);
-        table.tell_end(ctx, &old, replaces, Ok(row.v));
-        ctx.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
-        return Ok(Some(Standing::new()));
-    };
-    issue_in_place(ctx, table, order, (&key, row.v), (name, args), theirs_data).map(Some)
+    // The version is set once it is issued: this one marks its place.
+    let mark = ("ifVersion", Value::from(0_i64));
+    (name, Value::from([("class", Value::from(class.name().as_str())), what, mark]))
+}
+
+/// Whether a server could accept the operation, and it is about that document.
+fn is_possible(ctx: &Ctx, key: &DocKey, (name, args): &(&str, Value)) -> bool {
+    let changes = changes_of(ctx.memory.schema(), name, args);
+    args.is_within(VALUE_DEPTH_MAX)
+        && changes.is_ok_and(|changes| changes.iter().flatten().all(|change| change.key == *key))
 }
 
 /// Whether an operation expects the version that an earlier one of the session gave, and the document is not
@@ -152,28 +271,27 @@ fn is_unwritten_since(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey, v:
 /// Nobody else wrote the document, so no policy is consulted. Either it is as it was when the operation was
 /// made: the operation before it changed nothing, and the server gave that one no version that holds here,
 /// though docs/protocol.md requires one. Or its version is lower than that of the earlier operation.
-fn send_for_version(ctx: &mut Ctx, table: &mut Table, order: u64, key: &DocKey, v: u64) -> Result<Standing> {
-    let mut op = table.ops[&order].clone();
-    let base = op.base_of(&ctx.memory.class_name(key), &key.1).cloned();
-    op.expect_of(key, v);
-    issue_in_place(ctx, table, order, (key, v), (op.state.name, op.state.args), base)
+fn send_for_version(ctx: &mut Ctx, table: &mut Table, order: u64, key: &DocKey, v: u64) -> Result<()> {
+    let OpState { name, args, .. } = table.ops[&order].state.clone();
+    let base = table.ops[&order].base_of(&ctx.memory.class_name(key), &key.1).cloned();
+    issue_in_place(ctx, table, order, (key, Some(IfVersion::At(v))), (name, args), base, Some(v))
 }
 
 /// Issues another operation in the place of one. They differ only in their effect on the document `key`,
-/// whose state was `base` and whose version is `v`.
+/// whose state was `base` and whose version is `expected`. The server refused the first one at `refused_at`.
 fn issue_in_place(
     ctx: &mut Ctx,
     table: &mut Table,
     order: u64,
-    (key, v): (&DocKey, u64),
+    (key, expected): (&DocKey, Option<IfVersion>),
     (name, args): (String, Value),
     base: Option<Data>,
-) -> Result<Standing> {
+    refused_at: Option<u64>,
+) -> Result<()> {
     let id = crate::journal::make_id(ctx.clock.wall_ms, &mut *ctx.random)?;
     let class = ctx.memory.class_name(key);
     let op = &table.ops[&order].state;
-    let (old, after, mut bases) = (op.id.clone(), op.after.clone(), op.bases.clone());
-    bases.retain(|(own, pk, _)| (own, pk) != (&class, &key.1));
+    let (old, after, bases) = (op.id.clone(), op.after.clone(), op.bases.clone());
     let replaced = table.replace(order);
     let replaced_for = replaced.as_ref().map(|op| op.issued_for.clone()).unwrap_or_default();
     let write = Write { id: id.clone(), name, args, touches: Vec::new(), after };
@@ -181,15 +299,66 @@ fn issue_in_place(
     if let (Some(op), Some(replaced)) = (table.get_mut(&id), &replaced) {
         op.insist(|change| replaced.insists_on(&change.key));
         op.take_given(replaced);
-    }
-    table.take_place(ctx, &id, replaced);
-    if let Some(op) = table.get_mut(&id) {
         op.state.bases = bases;
-        op.keep_base(class, &key.1, base);
         op.issued_for = replaced_for;
-        op.issued_for.push((key.clone(), v));
+        op.issued_for.extend(refused_at.map(|v| (key.clone(), v)));
     }
+    stand(table, order, (key, &class), expected, base);
+    table.take_place(ctx, &id, replaced);
     table.follow(ctx, &old, Some(&id), None);
     ctx.effects.push(Effect::Amended { id: old, by: id });
-    Ok(Standing::new())
+    Ok(())
+}
+
+/// A write stands on that state of a document from now on, and expects that version of it, if one is given.
+fn stand(
+    table: &mut Table,
+    order: u64,
+    (key, class): (&DocKey, &Name),
+    expected: Option<IfVersion>,
+    base: Option<Data>,
+) {
+    table.due.rewrite(order);
+    if let Some(id) = expected.as_ref().and_then(IfVersion::of) {
+        table.names(order, id);
+    }
+    let Some(op) = table.ops.get_mut(&order) else { return };
+    op.set_base(class.clone(), &key.1, base);
+    if let Some(expected) = expected {
+        op.expect_of(key, &expected);
+    }
+}
+
+/// It is not known here on which document a write will be executed. It expects a version that no document has:
+/// the server refuses it and shows the document, on which the policy then judges it.
+pub fn doubt(table: &mut Table, order: u64, key: &DocKey) {
+    table.due.rewrite(order);
+    if let Some(op) = table.ops.get_mut(&order) {
+        op.expect_of(key, &UNKNOWN);
+    }
+}
+
+/// An operation names others that nobody knows any more, such as one that was amended in another session. Returns
+/// false if the application made it depend on them.
+pub fn doubt_named(table: &mut Table, order: u64) -> bool {
+    let op = &table.ops[&order];
+    let named = op.expected().filter(|(_, expected)| expected.of().is_some());
+    let keys: Vec<DocKey> = named.map(|(key, _)| key.clone()).collect();
+    if keys.is_empty() || keys.iter().any(|key| op.insists_on(key)) {
+        return false;
+    }
+    keys.iter().for_each(|key| doubt(table, order, key));
+    true
+}
+
+/// A policy has changed the result of the operation `id`. The application made batches with operations of its own
+/// depend on its version: they would now be executed on a document that the application has not seen.
+fn doubt_mixed(table: &mut Table, id: &str) {
+    for order in table.naming(id).collect::<Vec<_>>() {
+        let op = table.ops.get_mut(&order).filter(|op| op.expected().next().is_none());
+        if let Some(op) = op.filter(|op| op.expects(id)) {
+            op.expect_instead(id, &|_| Some((UNKNOWN, None)));
+            table.due.rewrite(order);
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! the operations just issued, and `tops` the result of all operations on each document.
 
 use super::application::{self, Application};
+use super::conflicts::{UNKNOWN, is_rebased};
 use super::retained::PinReading;
 use super::table::Table;
 use super::trees::{given_to, hide_items};
@@ -421,6 +422,8 @@ fn expect_version(
     // An operation that only read the document gives it no version.
     let writes = |op: &&PendingOp| is_shown_on(ctx, table, op, &change.key) && op.may_write(&change.key);
     let expected = match table.on_before(&change.key, order).rfind(writes) {
+        // That one is executed on any document: nobody knows its result here.
+        Some(op) if op.expected_of(&change.key).is_none() && is_rebased(ctx, app, &change.key) => UNKNOWN,
         Some(op) => IfVersion::Of(op.state.id.clone()),
         None => IfVersion::At(ctx.memory.document(&change.key).map_or(0, |document| document.at.v)),
     };

@@ -1,7 +1,7 @@
 //! The sender: sends operations and takes their results (R10 to R12).
 
 use super::application::Application;
-use super::conflicts::settle_conflict;
+use super::conflicts::{doubt_named, settle_conflict};
 use super::due::GivenUp;
 use super::files::is_to_upload_again;
 use super::refused::amend;
@@ -295,9 +295,14 @@ impl Sender {
                 release_numbers(table, order);
                 return Ok(());
             }
-            // No later event can make the expected version known, so the operation is refused. It was not
-            // executed: its number goes to the next one.
-            Code::OrderHeld => release_numbers(table, order),
+            // No later event can make the expected version known. It was not executed: its number goes to the next
+            // one. The server decides by the document, or the operation is refused.
+            Code::OrderHeld => {
+                release_numbers(table, order);
+                if doubt_named(table, order) {
+                    return Ok(());
+                }
+            }
             // After a restart, this session may have come further than it remembers: the reply says how far.
             // A second fault means that another store has the same name.
             Code::SessionReused if !std::mem::replace(&mut self.is_renumbered, true) => {
@@ -330,7 +335,7 @@ impl Sender {
         if is_to_upload {
             // Its id is spent: the same operation goes under another one, once its files are there.
             let new = make_id(ctx.clock.wall_ms, &mut *ctx.random)?;
-            amend(ctx, table, &id, new.clone(), None)?;
+            amend(ctx, table, app, &id, new.clone(), None)?;
             ctx.effects.push(Effect::Amended { id, by: new });
         } else {
             ctx.effects.push(Effect::Refused { id, error });

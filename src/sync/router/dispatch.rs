@@ -150,7 +150,8 @@ impl Router {
             Event::SetMode(mode) => self.set_mode(mode),
             Event::Write(write) => self.outbox.table.write(&mut self.ctx, write),
             Event::Amend { id, new, args } => {
-                outbox::amend(&mut self.ctx, &mut self.outbox.table, &id, new, args)
+                let outbox = &mut self.outbox;
+                outbox::amend(&mut self.ctx, &mut outbox.table, &*outbox.application, &id, new, args)
             }
             Event::Discard(id) => self.outbox.table.discard(&mut self.ctx, &id),
             Event::History { ticket, key } => {

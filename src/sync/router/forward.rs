@@ -38,7 +38,9 @@ impl Router {
                 self.tabs.provisional.insert(id, Provisional::default());
             }
             Event::Amend { id, new, args } => {
-                outbox::amend(&mut self.ctx, &mut self.outbox.table, &id, new.clone(), args)?;
+                let outbox = &mut self.outbox;
+                let app = &*outbox.application;
+                outbox::amend(&mut self.ctx, &mut outbox.table, app, &id, new.clone(), args)?;
                 self.tabs.dealt.insert(id.clone());
                 // The request of `id` was never written to the inbox: the new operation takes over its
                 // `amends`.

@@ -84,7 +84,9 @@ impl Router {
             Wanted::Amend { id, new, args } => {
                 if !self.outbox.is_taken_in(&new) {
                     let again = args.clone();
-                    match outbox::amend(&mut self.ctx, &mut self.outbox.table, &id, new.clone(), args) {
+                    let outbox = &mut self.outbox;
+                    let app = &*outbox.application;
+                    match outbox::amend(&mut self.ctx, &mut outbox.table, app, &id, new.clone(), args) {
                         Ok(()) => {
                             self.tabs.from_inbox.extend(key.map(|key| (new, key)));
                             return Ok(());

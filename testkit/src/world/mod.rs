@@ -18,6 +18,7 @@ mod devices;
 mod effects;
 pub mod files;
 mod follow;
+mod intents;
 mod overlay;
 mod query;
 pub mod rights;

@@ -21,6 +21,7 @@ impl<S: Backend> World<S> {
         let client = &mut self.clients[number];
         let Some(machine) = &client.machine else { return };
         client.ledger.lost_by_server.extend(machine.lost_by_server().iter().cloned());
+        client.ledger.intents.note(&machine.operations());
         let client = &self.clients[number];
         let Some(machine) = &client.machine else { return };
         let ops = machine.operations();
@@ -268,6 +269,7 @@ impl<S: Backend> World<S> {
             // A lost effect may have come back through a late request.
             self.compare_order();
         }
+        self.compare_intents();
         for (number, client) in self.clients.iter().enumerate() {
             for (id, issued) in client.ledger.ops.iter().filter(|(_, issued)| issued.saved) {
                 if client.ledger.lost_by_server.contains(id) {

@@ -13,6 +13,7 @@ use escale::{Code, Error, Result};
 
 use super::World;
 use super::act::following;
+use super::intents::Intents;
 use crate::backend::Backend;
 use crate::files::references;
 use crate::outcome::{key_of, outcome};
@@ -49,6 +50,8 @@ pub struct Ledger {
     pub ops: BTreeMap<String, Issued>,
     /// Documents that operations were issued on.
     pub written: BTreeSet<Key>,
+    /// The changes that they were to make.
+    pub intents: Intents,
     pub lost_by_server: BTreeSet<String>,
     /// Operations that were executed, and are blocked behind one whose end the device has forgotten.
     pub forgotten: BTreeSet<String>,
@@ -70,6 +73,7 @@ impl Ledger {
     fn issue(&mut self, id: String, keys: BTreeSet<Key>) {
         self.places += 1;
         self.written.extend(keys.clone());
+        self.intents.issue(id.clone());
         self.ops
             .insert(id, Issued { place: self.places, keys, saved: false, is_remembered: true, end: None });
     }
@@ -275,11 +279,13 @@ impl<S: Backend> World<S> {
             }
             return self.feed(client, Event::Discard(id));
         }
+        let of = key_of(&args);
         let map = args.as_map_mut().expect("arguments");
         for inner in ["set", "data"] {
             if let Some(inner) = map.get_mut(inner).and_then(Value::as_map_mut) {
                 inner.remove("poison");
                 self.clients[client].at_hand.leave_out_lost(inner);
+                self.clients[client].ledger.intents.resolve(&of);
             }
         }
         map.remove("ifVersion");

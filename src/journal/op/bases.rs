@@ -1,0 +1,30 @@
+//! The documents that an operation was made on: a conflict is judged on them (R92).
+
+use super::PendingOp;
+use crate::codec::Data;
+use crate::model::{Name, Pk};
+
+impl PendingOp {
+    /// A document's state when it was issued, for conflicts.
+    pub fn base_of(&self, class: &Name, pk: &Pk) -> Option<&Data> {
+        let of_batch = self.state.bases.iter().find(|(own, of, _)| own == class && of == pk);
+        of_batch.map(|(_, _, data)| data).or(self.state.base.as_ref())
+    }
+
+    /// Keeps a document's state, unless one is known already.
+    pub fn keep_base(&mut self, class: Name, pk: &Pk, base: Option<Data>) {
+        let Some(base) = base.filter(|_| self.base_of(&class, pk).is_none()) else { return };
+        if self.state.name == "batch" {
+            self.state.bases.push((class, pk.clone(), base));
+        } else {
+            self.state.base = Some(base);
+        }
+    }
+
+    /// It stands on that state of a document from now on.
+    pub fn set_base(&mut self, class: Name, pk: &Pk, base: Option<Data>) {
+        self.state.base = None;
+        self.state.bases.retain(|(own, of, _)| (own, of) != (&class, pk));
+        self.keep_base(class, pk, base);
+    }
+}
