@@ -21,6 +21,8 @@ pub struct Settings {
     pub retention_days: u64,
     /// Days for which the results of operations are kept (R11).
     pub results_days: u64,
+    /// The newest states of each document that the journal keeps, with the changes between and after them; 0 keeps all.
+    pub journal_max: u32,
     /// Days for which an upload is kept that nothing references, after it was last confirmed (R25).
     pub upload_days: u64,
     /// Days for which a file is kept after its last reference has ended.
@@ -57,6 +59,7 @@ impl Default for Settings {
             skew_ms: 0,
             retention_days: 365,
             results_days: 90,
+            journal_max: 10,
             upload_days: 7,
             file_days: 30,
             purge_days: 7,
@@ -93,6 +96,9 @@ impl Settings {
         }
         if self.results_days == 0 || self.results_days > 36_500 {
             return bad("--results: 1 to 36500 days".into());
+        }
+        if self.journal_max > 100 {
+            return bad("--journal: 1 to 100 states of each document, or 0 for all".into());
         }
         for (option, days) in [
             ("--upload-days", self.upload_days),

@@ -8,9 +8,9 @@ use std::time::Duration;
 use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
-    Action, Change, Changed, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link, Looked,
-    Maintenance, Operation, Place, Provider, Purged, RewriteResult, RewriteState, Seen, Server, Session,
-    Site, Snapshot, Spent, Transaction, Tree, Trimmed, Walked,
+    Action, ActionSize, Change, Changed, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link,
+    Looked, Maintenance, Operation, Place, Provider, Purged, Removed, RewriteResult, RewriteState, Seen,
+    Server, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed, Walked,
 };
 
 use crate::fiber::pause;
@@ -216,6 +216,14 @@ impl<T: Snapshot + ?Sized> Snapshot for Tapped<'_, T> {
         self.inner.spent(org, account, id)
     }
 
+    fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
+        self.inner.actors(org, after, more_than, limit)
+    }
+
+    fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
+        self.inner.actions_of(goblin, below, limit)
+    }
+
     fn files(&self) -> &dyn FileReads {
         self.inner.files()
     }
@@ -312,8 +320,12 @@ impl Transaction for Tapped<'_, dyn Transaction + '_> {
         self.inner.release()
     }
 
-    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64> {
+    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<Removed> {
         self.inner.purge_operations(before, limit)
+    }
+
+    fn remove_actions(&mut self, goblin: &str, upto: i64, limit: usize) -> Result<Removed> {
+        self.inner.remove_actions(goblin, upto, limit)
     }
 
     fn commit(self: Box<Self>) -> Result<u64> {

@@ -125,6 +125,9 @@ struct ServeArgs {
     /// Days for which the results of operations are kept.
     #[arg(long, value_name = "DAYS", default_value_t = 90)]
     results: u64,
+    /// The newest states of each document that the journal keeps, 1 to 100; 0 keeps all.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    journal: u32,
     /// Bytes of rows after which a reply stops.
     #[arg(long, value_name = "BYTES", default_value_t = escale::limits::PAGE_BYTES)]
     page_bytes: usize,
@@ -284,6 +287,7 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
         skew_ms: args.data.skew,
         retention_days: args.data.retention,
         results_days: args.results,
+        journal_max: args.journal,
         page_bytes: args.page_bytes,
         file_bytes_max: args.file_max,
         upload_days: args.upload_days,

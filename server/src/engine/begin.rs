@@ -121,7 +121,7 @@ pub(super) fn write_as<T>(
         let result = run(&mut tx).and_then(|value| tx.writing.finish().map(|()| value));
         let writing = tx.writing;
         let (now, changed, in_time) = (writing.now, writing.changed, writing.check_time());
-        let restricts = writing.restricts;
+        let (restricts, journaled) = (writing.restricts, writing.journaled);
         if let Some(v) = writing.regressed {
             at_least = v + 1;
             continue;
@@ -132,6 +132,7 @@ pub(super) fn write_as<T>(
         }
         in_time?;
         begun.head.highest = begun.head.highest.max(now);
+        begun.head.kept += journaled;
         engine.commit(begun)?;
         if restricts {
             engine.known_schedules.forget(org);

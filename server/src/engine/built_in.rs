@@ -8,7 +8,7 @@ use escale::model::schema::Class;
 use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
 
-use super::execute::read_result;
+use super::growth::read_result;
 use super::operation::{Operations, Properties, Ran, Tx, WORKING, key_map, working};
 use super::order::{PastOperation, past_operation};
 use super::trees::{given_in, tree_of_key};
@@ -155,6 +155,7 @@ fn conflict(tx: &mut Tx<'_>, class: &Class, row: Row, key: &Properties) -> Fault
         None => tx.may_know((class, Right::Read), (&row.pk, key)),
         Some(data) => data.to_map().and_then(|map| tx.may_read(class, &map)),
     };
+    tx.writing.met = Some((class.name().as_str().into(), row.pk.as_str().into()));
     let what = format!("the document of class {} is of another version", class.name());
     match is_readable {
         Ok(is_readable) => {

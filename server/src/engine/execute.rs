@@ -4,19 +4,19 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use escale::codec::{Fault, Format, Op, OpOk, OpResult, decode, encode};
+use escale::codec::{Fault, Format, Op, OpOk, OpResult, encode};
 use escale::limits::DOCUMENT_BYTES_MAX;
 use escale::model::{Value, Version, sha_s};
-use escale::{Code, Error, Kind, Result};
+use escale::{Code, Kind, Result};
 
 use super::Engine;
 use super::files::Referenced;
+use super::growth::{Growth, result_pk, result_place, stored_form, use_number};
 use super::operate::{Asking, COMMITTING, Group};
 use super::operation::{Ran, Tx, WORKING, fault_of, working};
 use super::order::{PastOperation, TRIES_MAX, put_seq};
 use super::rights::restrictions::level_of;
-use crate::provider::{Operation, Place};
-use crate::seal::Seal;
+use crate::provider::Operation;
 
 /// The outcome of one operation.
 pub(super) enum Done {
@@ -24,6 +24,8 @@ pub(super) enum Done {
     Result(OpResult),
     /// It was not executed. The request's results end here.
     Not(Fault),
+    /// The request may add no more to the database. Its results end here, without a fault.
+    Full,
     /// It met a document of this version, so it must start again with a higher one.
     Regressed(Version),
 }
@@ -59,6 +61,7 @@ impl Engine {
             .writing(asking.org, (&begun.head, begun.time), at_least, begun.tx.as_mut())?
             .of_operation(&op.id);
         writing.files = Referenced::by(self, asking.caller, asking.work);
+        writing.growth.most = Some(group.room.max(0));
         let (caller, rights, hooks) = (asking.caller, &self.rights, &self.hooks);
         let level = level_of(self, asking.org, caller);
         let mut run = Tx { writing, caller, rights, hooks, level };
@@ -78,6 +81,8 @@ impl Engine {
         let is_ahead = now > writing.time();
         let trees = writing.numbers();
         let (changed, restricts) = (writing.has_changed(), writing.restricts);
+        let (met, journaled) = (writing.met.take(), writing.journaled);
+        let Growth { added, is_over, .. } = writing.growth;
         if let Some(v) = writing.regressed {
             return Ok(Done::Regressed(v));
         }
@@ -87,6 +92,9 @@ impl Engine {
             return Ok(Done::Not(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) }));
         }
         let ran = ran.and_then(|value| in_time.map(|()| value).map_err(working));
+        if is_over && !asking.is_first {
+            return Ok(Done::Full);
+        }
         let ran = match ran {
             Err(fault) if fault.kind.is_retryable() => match self.given_up(asking, op, &fault) {
                 Some(refused) => Err(refused),
@@ -105,21 +113,38 @@ impl Engine {
                 (None, OpResult { id: op.id.clone(), ok: None, fault: Some(fault) })
             }
         };
-        let bytes = encode(Format::Msgpack, &result)?;
+        if !asking.caller.may_write {
+            // Kept, it would fill the database without any right: the refusal follows from the role again.
+            let (last, is_written) = use_number(tx.as_mut(), &self.seal, asking, (op.seq, now))?;
+            group.is_dirty |= is_written;
+            if op.seq == last.max(group.passed) + 1 {
+                group.passed = op.seq;
+            }
+            return Ok(Done::Result(result));
+        }
+        let added = if v.is_some() { added.max(0) } else { 0 };
+        let bytes = stored_form(&result, met.as_ref(), group.room - added)?;
         let (account, id, name) = (&asking.caller.account, op.id.clone(), sha_s(&op.name));
         let pk = result_pk(account, &id);
         let result_rests = self.seal.close(result_place(asking.org, &pk), op.seq, &bytes)?;
         let session = asking.session.to_owned();
         let operation = Operation { session, seq: op.seq, id, name, v, at: now, result: result_rests };
+        let kept = operation.bytes();
+        if !asking.is_first && added + kept as i64 > group.room {
+            return Ok(Done::Full);
+        }
         tx.append_operation(account, &operation)?;
         put_seq(tx.as_mut(), asking, op.seq)?;
         group.is_dirty = true;
+        group.room -= added + kept as i64;
+        begun.head.kept += kept;
         if changed && v.is_some() {
             // The next operation of the group is stamped above this one.
             begun.head.highest = begun.head.highest.max(now);
             if is_ahead {
                 self.pace.take(asking.org, self.clock.as_ref());
             }
+            begun.head.kept += journaled;
             group.has_changed = true;
             group.restricts |= restricts;
         }
@@ -141,49 +166,6 @@ impl Engine {
         let what = format!("given up after {TRIES_MAX} tries, the last one: {code}, {message}");
         Some(Fault { phase: WORKING, ..Fault::new(Code::Internal, what) })
     }
-
-    /// The result that an operation got. If the stored result is purged or unreadable, it will not be
-    /// readable next time either. The operation was executed or refused all the same. So the answer says
-    /// that, and the session proceeds.
-    pub(super) fn past_result(&self, asking: Asking, id: &str, past: &PastOperation) -> OpResult {
-        if let PastOperation::Kept(operation) = past {
-            match self.stored_result(asking, operation) {
-                Ok(result) => return result,
-                Err(error) => tracing::error!(org = asking.org, %error, "a stored result cannot be read"),
-            }
-        }
-        let fault = match past.v() {
-            Some(_) => Fault::new(Code::Forgotten, "the operation was executed; its result is gone"),
-            None => Fault::new(Code::Internal, "the operation was refused; why is not known any more"),
-        };
-        OpResult { id: id.to_owned(), ok: None, fault: Some(fault) }
-    }
-
-    fn stored_result(&self, asking: Asking, operation: &Operation) -> Result<OpResult> {
-        read_result(&self.seal, (asking.org, &asking.caller.account), operation)
-    }
-}
-
-/// The stored result of an operation of that org and account.
-pub(super) fn read_result(
-    seal: &Seal,
-    (org, account): (&str, &str),
-    operation: &Operation,
-) -> Result<OpResult> {
-    let pk = result_pk(account, &operation.id);
-    let bytes = seal.open(result_place(org, &pk), operation.seq, &operation.result)?;
-    decode(Format::Msgpack, &bytes, usize::MAX)
-        .map_err(|error| Error::new(Code::StorageFailed, error.detail()).at("a stored result"))
-}
-
-/// The place of a result, for its seal. No document's place has an empty class.
-pub(super) fn result_place<'a>(org: &'a str, pk: &'a str) -> Place<'a> {
-    Place { org, class: "", pk }
-}
-
-/// The pk of that place.
-pub(super) fn result_pk(account: &str, id: &str) -> String {
-    format!("{account}/{id}")
 }
 
 /// The stored name is purged together with the result.

@@ -8,6 +8,7 @@ use escale::{Code, Error, Result};
 
 use super::Engine;
 use super::files::{Filing, release};
+use super::growth::sweep_journal;
 use super::open::{WRITE_WAIT, first_site, fresh_name, next_epoch};
 use super::rights::{Counted, put_counter, read_counter};
 use super::trees::{items_of, parent_of};
@@ -80,6 +81,7 @@ impl Engine {
         n += self.purge_trees(org, batch)?;
         n += Filing::of(self).purge_files(org)?;
         self.purge_results(org)?;
+        sweep_journal(self, org)?;
         Ok(n)
     }
 
@@ -184,10 +186,12 @@ impl Engine {
             let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
             let before = now.saturating_sub(self.settings.results_ms());
             let gone = begun.tx.purge_operations(before, PURGE_BATCH)?;
-            if gone > 0 {
+            if gone.rows > 0 {
+                begun.head.kept = begun.head.kept.saturating_sub(gone.bytes);
+                begun.tx.put_head(&begun.head)?;
                 begun.tx.commit()?;
             }
-            if gone < PURGE_BATCH as u64 {
+            if gone.rows < PURGE_BATCH as u64 {
                 return Ok(());
             }
         }
@@ -207,8 +211,10 @@ fn count_purged(
     purged: &Purged,
 ) -> Result<()> {
     for (class, pk, document) in purged.documents.iter().filter(|(_, _, document)| !document.deleted) {
-        let Some(quota) = engine.rights.quota(class) else { continue };
-        let counted = Counted::stored(quota, &engine.seal, Place { org, class, pk }, document)?;
+        let (Some(quota), Ok(of)) = (engine.rights.quota(class), engine.schema.class(class)) else {
+            continue;
+        };
+        let counted = Counted::stored((of, quota), &engine.seal, Place { org, class, pk }, document)?;
         for of in counted.names() {
             let mut counter = read_counter(tx, &engine.seal, (org, of))?;
             counter.subtract(&counted);

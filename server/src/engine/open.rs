@@ -10,15 +10,15 @@ use escale::model::schema::{Class, Schema};
 use escale::model::{Epoch, Version};
 use escale::{Code, Error, Result};
 
+use super::database::ReachedHeads;
 use super::files::{differ as files_differ, refile, with_files};
 use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
 use super::order::{Pace, Tries};
-use super::reached::ReachedHeads;
 use super::rights::restrictions::KnownSchedules;
-use super::rights::{COUNTERS, Counted, Counter, Hooks, differ, put_counter, stored_counter};
+use super::rights::{COUNTERS, Counted, Counter, Hooks, differ, lacks_files, put_counter, stored_counter};
 use super::trees::{item_classes, parent_of};
-use super::{execute, shown};
+use super::{growth, shown};
 use crate::clock::Clock;
 use crate::figures::Figures;
 use crate::files::{Files, FolderFiles};
@@ -250,6 +250,7 @@ fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening, name: u64) -> 
     }
     let was_clear = adopt_seal(tx.as_mut(), &mut site, &opening.seal)?;
     adopt_schema(tx.as_mut(), &mut site, opening)?;
+    let is_recounted = adopt_counters(tx.as_mut(), opening)?;
     let mut reached = Reached { epoch: site.last_epoch.clone(), commits: site.commits };
     if let Some(why) = mark.contradicts(&reached) {
         tracing::warn!("{why}; its epochs are renewed, and every session loads its collections again");
@@ -261,7 +262,7 @@ fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening, name: u64) -> 
         highest = highest.max(head.highest).max(head.told);
         Ok(())
     })?;
-    if site == before {
+    if site == before && !is_recounted {
         drop(tx);
     } else {
         tx.put_site(&site)?;
@@ -332,8 +333,8 @@ fn seal_operations(tx: &mut dyn Maintenance, seal: &Seal) -> Result<()> {
     }
     last = 0;
     while let Some(number) = tx.rewrite_results((last, WALK), &|org, account, operation| {
-        let pk = execute::result_pk(account, &operation.id);
-        close(execute::result_place(org, &pk), operation.seq, &operation.result)
+        let pk = growth::result_pk(account, &operation.id);
+        close(growth::result_place(org, &pk), operation.seq, &operation.result)
     })? {
         last = number;
     }
@@ -365,7 +366,8 @@ fn adopt_schema(tx: &mut dyn Maintenance, site: &mut Site, opening: &Opening) ->
             refer_again(tx, opening, &older)?;
         }
         let (was, rights) = (Rights::of(&older)?, Rights::of(&opening.schema)?);
-        if differ(&was, &rights) {
+        let counts_files = |class: &&Class| rights.quota(class.name().as_str()).is_some() && differs(class);
+        if differ(&was, &rights) || opening.schema.classes().iter().any(|class| counts_files(&class)) {
             recount(tx, opening, &rights)?;
         }
     }
@@ -413,6 +415,19 @@ fn refer_again(tx: &mut dyn Maintenance, opening: &Opening, older: &Schema) -> R
     })
 }
 
+/// Counts all documents again if a program wrote the counters that counted no files. Returns whether it did.
+fn adopt_counters(tx: &mut dyn Maintenance, opening: &Opening) -> Result<bool> {
+    let mut is_old = false;
+    each_head(tx, |tx, org, _| {
+        is_old = is_old || lacks_files(tx, &opening.seal, org)?;
+        Ok(())
+    })?;
+    if is_old {
+        recount(tx, opening, &Rights::of(&opening.schema)?)?;
+    }
+    Ok(is_old)
+}
+
 /// Counts all documents again, because other classes have quotas now. The limits stay.
 fn recount(tx: &mut dyn Maintenance, opening: &Opening, rights: &Rights) -> Result<()> {
     let mut counters: BTreeMap<(String, String), (Counter, Version)> = BTreeMap::new();
@@ -424,7 +439,8 @@ fn recount(tx: &mut dyn Maintenance, opening: &Opening, rights: &Rights) -> Resu
             (counter.documents_max, counter.bytes_max) = (stored.documents_max, stored.bytes_max);
             *v = found.document.v.max(*v);
         } else if let Some(quota) = rights.quota(&found.class).filter(|_| !found.document.deleted) {
-            let counted = Counted::stored(quota, &opening.seal, at, &found.document)?;
+            let class = opening.schema.class(&found.class)?;
+            let counted = Counted::stored((class, quota), &opening.seal, at, &found.document)?;
             for of in counted.names() {
                 let (counter, v) = counters.entry((found.org.clone(), of.to_owned())).or_default();
                 counter.add(&counted);

@@ -15,6 +15,7 @@ use escale::{Code, Error, Result};
 use super::begin::Begun;
 use super::begin::RESTARTS_MAX;
 use super::execute::{Done, is_of_another_name, weight};
+use super::growth::{allowance, past_result};
 use super::operation::{WORKING, fault_of};
 use super::order::{Before, before, past_operation, put_seq};
 use super::pull::Work;
@@ -53,6 +54,8 @@ pub(super) struct Asking<'a> {
     pub(super) epoch: Option<&'a Epoch>,
     /// The work that the request may still cause.
     pub(super) work: &'a Work<'a>,
+    /// Whether no operation of the request has a result yet.
+    pub(super) is_first: bool,
 }
 
 /// The outcome of the operations of a request.
@@ -63,6 +66,12 @@ pub(super) struct Operated {
     fault: Option<Fault>,
     /// Bytes that results may still take.
     room: usize,
+    /// Bytes that the request may still add to the database.
+    growth: i64,
+    /// The highest number of an operation of which nothing was kept.
+    pub(super) passed: u64,
+    /// Whether the results end here, without a fault.
+    is_full: bool,
 }
 
 /// Operations that share a transaction.
@@ -76,6 +85,10 @@ pub(super) struct Group<'p> {
     pub(super) restricts: bool,
     /// The failure after which the transaction cannot be committed.
     pub(super) broken: Option<Error>,
+    /// Bytes that the request may still add to the database.
+    pub(super) room: i64,
+    /// The highest number of an operation of which nothing was kept.
+    pub(super) passed: u64,
 }
 
 impl Engine {
@@ -89,13 +102,15 @@ impl Engine {
     ) -> Result<Operated> {
         let SyncRequest { session, epoch, ops, .. } = request;
         check(ops)?;
-        let asking = Asking { org, caller, session, epoch: epoch.as_ref(), work };
+        let asking = Asking { org, caller, session, epoch: epoch.as_ref(), work, is_first: true };
         let started = self.clock.elapsed_ms();
         // Leaves room for the largest possible last result, so that the total stays within the bound.
         let room_max = RESULTS_BYTES_MAX - DOCUMENT_BYTES_MAX - RESULTS_BARE_BYTES;
         let room = self.settings.page_bytes.min(room_max);
-        let mut operated = Operated { results: Vec::new(), fault: None, room };
-        while operated.fault.is_none() && operated.results.len() < ops.len() {
+        let growth = allowance(ops);
+        let mut operated =
+            Operated { results: Vec::new(), fault: None, room, growth, passed: 0, is_full: false };
+        while operated.fault.is_none() && !operated.is_full && operated.results.len() < ops.len() {
             work.check_caller()?;
             let is_late = self.clock.elapsed_ms().saturating_sub(started) > OPERATE_MS_MAX;
             if !operated.results.is_empty() && (is_late || operated.room == 0) {
@@ -115,17 +130,27 @@ impl Engine {
         let in_turn = self.pace.keep(asking.org, clock, wait);
         let begun = match in_turn.and_then(|()| self.begin(asking.org, wait)) {
             Ok(begun) => begun,
-            Err(error) => return Operated { results, fault: Some(fault_of(&error, WAITING)), room },
+            Err(error) => {
+                return Operated { results, fault: Some(fault_of(&error, WAITING)), ..operated };
+            }
         };
         if asking.epoch.is_some_and(|epoch| *epoch != begun.head.epoch) {
             // A copy of the request may arrive after the server was restored from a backup. It could execute
             // operations that the server had refused and their user had discarded since (R11).
             let what = "the request was sent in another epoch";
-            return Operated { results, fault: Some(Fault::new(Code::Contention, what)), room };
+            return Operated { results, fault: Some(Fault::new(Code::Contention, what)), ..operated };
         }
-        let mut group = Group { begun, is_dirty: false, has_changed: false, restricts: false, broken: None };
+        let mut group = Group {
+            begun,
+            is_dirty: false,
+            has_changed: false,
+            restricts: false,
+            broken: None,
+            room: operated.growth,
+            passed: operated.passed,
+        };
         let started = self.clock.elapsed_ms();
-        let (mut fault, mut left) = (None, room);
+        let (mut fault, mut left, mut is_full) = (None, room, false);
         // The results and the room so far, as long as nothing is to be committed.
         let mut settled = (first, room);
         for op in ops.iter().take(GROUP_OPS_MAX) {
@@ -135,6 +160,7 @@ impl Engine {
                 break;
             }
             let span = span!("operation", end = tracing::field::Empty);
+            let asking = Asking { is_first: results.is_empty(), ..asking };
             let ended = span.in_scope(|| self.operate_one(asking, op, &mut group));
             span.record("end", end_of(&ended));
             match ended {
@@ -146,17 +172,19 @@ impl Engine {
                     }
                 }
                 Err(not_executed) => {
-                    fault = Some(not_executed);
+                    (is_full, fault) = (not_executed.is_none(), not_executed);
                     break;
                 }
             }
         }
+        let (growth, passed) = (group.room, group.passed);
         match self.end_group(asking.org, group) {
-            Ok(()) => Operated { results, fault, room: left },
+            Ok(()) => Operated { results, fault, room: left, growth, passed, is_full },
             Err(error) => {
                 // Nothing of the group happened. Only results from before it can be given.
                 results.truncate(settled.0);
-                Operated { results, fault: Some(fault_of(&error, COMMITTING)), room: settled.1 }
+                let fault = Some(fault_of(&error, COMMITTING));
+                Operated { results, fault, room: settled.1, ..operated }
             }
         }
     }
@@ -178,17 +206,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the result of an operation, or the reason why it was not executed.
+    /// Gives the result of an operation, or the reason why it was not executed. None: the request may add no more to the
+    /// database.
     fn operate_one(
         &self,
         asking: Asking,
         op: &Op,
         group: &mut Group,
-    ) -> std::result::Result<OpResult, Fault> {
+    ) -> std::result::Result<OpResult, Option<Fault>> {
         let before =
             before(group.begun.tx.as_ref(), asking, op).map_err(|error| fault_of(&error, WAITING))?;
         let result = match before {
-            Before::Refused(fault) => return Err(fault),
+            Before::Refused(fault) => return Err(Some(fault)),
             Before::Past { past, is_next } => {
                 if is_next {
                     // The session took a new name, or lost its count. This number of it is used now. An older
@@ -197,7 +226,7 @@ impl Engine {
                     put.map_err(|error| fault_of(&error, COMMITTING))?;
                     group.is_dirty = true;
                 }
-                self.past_result(asking, &op.id, &past)
+                past_result(self, group.begun.tx.as_ref(), asking, (&op.id, &past))
             }
             Before::Next => self.operate_next(asking, op, group)?,
         };
@@ -210,17 +239,18 @@ impl Engine {
         asking: Asking,
         op: &Op,
         group: &mut Group,
-    ) -> std::result::Result<OpResult, Fault> {
+    ) -> std::result::Result<OpResult, Option<Fault>> {
         let mut at_least = Version::default();
         for _ in 0..RESTARTS_MAX {
             match self.execute(asking, op, group, at_least) {
                 Done::Result(result) => return Ok(result),
-                Done::Not(fault) => return Err(fault),
+                Done::Not(fault) => return Err(Some(fault)),
+                Done::Full => return Err(None),
                 Done::Regressed(v) => at_least = v + 1,
             }
         }
         let what = "the documents read kept a version above the operation's";
-        Err(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) })
+        Err(Some(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) }))
     }
 
     /// Completes the results of a request from the reply's snapshot, if they end with an operation that was
@@ -240,18 +270,19 @@ impl Engine {
         request: &SyncRequest,
         operated: Operated,
     ) -> Result<Vec<OpResult>> {
-        let Operated { mut results, mut fault, mut room } = operated;
+        let Operated { mut results, mut fault, mut room, .. } = operated;
         if fault.is_none() {
             return Ok(results);
         }
         let SyncRequest { session, epoch, ops, .. } = request;
-        let asking = Asking { org, caller, session, epoch: epoch.as_ref(), work: &Work::of(0) };
+        let asking =
+            Asking { org, caller, session, epoch: epoch.as_ref(), work: &Work::of(0), is_first: true };
         let first = results.len();
         let mut fault_at = None;
         for (index, op) in ops.iter().enumerate().skip(first) {
             match past_operation(snapshot, org, &caller.account, &op.id)? {
                 Some(past) if room > 0 && !is_of_another_name(&past, op) => {
-                    let result = self.past_result(asking, &op.id, &past);
+                    let result = past_result(self, snapshot, asking, (&op.id, &past));
                     room = room.saturating_sub(weight(&result));
                     results.push(result);
                 }
@@ -274,10 +305,10 @@ impl Engine {
 }
 
 /// The end of an operation, in the words of its span: "ok", or the kind of its fault.
-fn end_of(ended: &std::result::Result<OpResult, Fault>) -> &'static str {
+fn end_of(ended: &std::result::Result<OpResult, Option<Fault>>) -> &'static str {
     let fault = match ended {
         Ok(result) => result.fault.as_ref(),
-        Err(fault) => Some(fault),
+        Err(fault) => fault.as_ref(),
     };
     fault.map_or("ok", |fault| letter_of(fault.kind))
 }

@@ -10,6 +10,7 @@ use escale::model::schema::Class;
 use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
 
+use super::growth::Growth;
 use super::rights::Hooks;
 use super::write::Writing;
 use super::{Caller, built_in};
@@ -62,7 +63,10 @@ impl Operations {
         let Some(run) = self.by_name.get(name) else {
             return Err(Fault::new(Code::UnknownOperation, "no operation of that name is registered"));
         };
-        run(tx, args).map_err(|fault| own_fault(name, fault))
+        let counted = std::mem::replace(&mut tx.writing.growth, Growth::of_application());
+        let ran = run(tx, args).map_err(|fault| own_fault(name, fault));
+        tx.writing.growth = counted.after_application();
+        ran
     }
 }
 

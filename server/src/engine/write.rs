@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::{Data, Row};
-use escale::journal::iso8601;
+use escale::journal::{ActionType, iso8601};
 use escale::model::schema::{Class, Schema};
 use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
@@ -11,12 +11,13 @@ use smol_str::SmolStr;
 
 use super::checks::{check_immutable, check_key_kept, check_map, key_of, unreadable};
 use super::files::Referenced;
+use super::growth::{Change, Growth, added_rows, cause_of, change_of, feed_bytes, feed_row, row_bytes};
 use super::rights::{Counted, Counters};
 use super::shown::Listed;
 use super::trees::{Held, numbered_tree, parent_of};
 use super::{Engine, shown};
 use crate::clock::Clock;
-use crate::provider::{Action, ChangeState, Document, Entry, FeedRow, Head, Link, Place, Shown, Transaction};
+use crate::provider::{Action, ChangeState, Document, Entry, Head, Link, Place, Shown, Transaction};
 use crate::rights::Rights;
 use crate::seal::Seal;
 use crate::settings::{Settings, WRITE_MS_MAX};
@@ -61,6 +62,10 @@ impl Engine {
             restricts: false,
             regressed: None,
             is_blocked: false,
+            met: None,
+            growth: Growth::default(),
+            journaled: 0,
+            kept_before: head.0.kept,
         })
     }
 
@@ -149,12 +154,19 @@ pub struct Writing<'t> {
     pub(super) regressed: Option<Version>,
     /// Whether a write of another org held a value across orgs that this one needs.
     pub(super) is_blocked: bool,
+    /// The document that had another version than a write expected.
+    pub(super) met: Option<Actor>,
+    pub(super) growth: Growth,
+    /// The bytes that were added to the journal.
+    pub(super) journaled: u64,
+    /// The bytes of results and journal that the org had before.
+    pub(super) kept_before: u64,
 }
 
 impl<'t> Writing<'t> {
     /// Makes the journal name that operation as the cause.
     pub(super) fn of_operation(self, id: &str) -> Self {
-        Writing { commit: id.to_owned(), ..self }
+        Writing { commit: cause_of(id), ..self }
     }
 
     /// The org.
@@ -240,6 +252,7 @@ impl<'t> Writing<'t> {
         }
         let before = self.read(class, at)?;
         let living = before.as_ref().and_then(Stored::living);
+        let mut change = Change::Whole;
         if let Some(document) = living {
             let held = self.seal.open(at, document.v, &document.data)?;
             if held == data.as_bytes() {
@@ -249,12 +262,14 @@ impl<'t> Writing<'t> {
             }
             check_key_kept(class, &held, &map)?;
             check_immutable(class, &document.shown, &shown)?;
+            change = change_of(&held, &map, data.as_bytes())?;
         }
         self.check_unique(class, at, &shown.entries)?;
         if let Some(quota) = self.rights.quota(at.class) {
-            let after = Counted::of(quota, &map, data.as_bytes());
-            let before =
-                living.map(|document| Counted::stored(quota, self.seal, at, document)).transpose()?;
+            let after = Counted::of((class, quota), &map, data.as_bytes());
+            let before = living
+                .map(|document| Counted::stored((class, quota), self.seal, at, document))
+                .transpose()?;
             self.count(before.as_ref(), Some(&after))?;
         }
         if let Some(parent) = &parent {
@@ -280,7 +295,7 @@ impl<'t> Writing<'t> {
             self.begin_tree(at, v)?;
         }
         let before = before.as_ref().map(|stored| &stored.document);
-        self.store(class, at, before, After::Living(document, &map))?;
+        self.store(class, at, before, (After::Living(document, &map), change))?;
         Ok(Outcome::Written)
     }
 
@@ -299,11 +314,11 @@ impl<'t> Writing<'t> {
             self.count(Some(&counted), None)?;
         }
         if !class.is_sync() {
-            return self.store(class, at, Some(before), After::Nothing);
+            return self.store(class, at, Some(before), (After::Nothing, Change::Whole));
         }
         let v = self.version_in(numbered_tree(class, at, &before.shown).as_ref())?;
         let tombstone = self.tombstone((at, v), before, &map)?;
-        self.store(class, at, Some(before), After::Tombstone(tombstone))?;
+        self.store(class, at, Some(before), (After::Tombstone(tombstone), Change::Whole))?;
         if let Some(parent) = parent_of(class, &before.shown) {
             self.count_deleted(&parent)?;
         }
@@ -382,16 +397,29 @@ impl<'t> Writing<'t> {
     }
 
     /// Leaves a place in that state, and tells the journal and the feed.
-    fn store(&mut self, class: &Class, at: Place, before: Option<&Document>, after: After) -> Result<()> {
+    fn store(
+        &mut self,
+        class: &Class,
+        at: Place,
+        before: Option<&Document>,
+        (after, change): (After, Change),
+    ) -> Result<()> {
         let nothing = Shown::default();
         let old = before.map_or(&nothing, |document| &document.shown);
+        self.growth.added -= before.map_or(0, |before| row_bytes(at, before));
         self.lay_down(class, at, before, &after)?;
         let (v, state, new) = match after {
             After::Living(document, _) => (document.v, Some(document.data), document.shown),
             After::Tombstone(document) => (document.v, None, document.shown),
             After::Nothing => (self.now, None, nothing.clone()),
         };
-        self.journal((at, v), state)?;
+        match change {
+            Change::Whole => self.journal((at, v), (ActionType::Persist, state))?,
+            Change::Of(bytes) => {
+                let sealed = self.seal.close(at, v, &bytes)?;
+                self.journal((at, v), (ActionType::Update, Some(sealed)))?;
+            }
+        }
         self.note(class, (at, v), old, &new)
     }
 
@@ -409,6 +437,7 @@ impl<'t> Writing<'t> {
         let old = before.map_or(&nothing, |document| &document.shown);
         let document = after.document();
         let new = document.map_or(&nothing, |document| &document.shown);
+        self.growth.add(document.map_or(0, |document| row_bytes(at, document) + added_rows(at, old, new)))?;
         let (was, is) = (Listed::of(old), Listed::of(new));
         for (collection, hash) in was.links.difference(&is.links) {
             self.check_time()?;
@@ -441,15 +470,17 @@ impl<'t> Writing<'t> {
         self.tx.put_document(at, document)
     }
 
-    /// Appends the document's state to the journal; none if it was deleted.
-    fn journal(&mut self, (at, v): (Place, Version), state: Option<Vec<u8>>) -> Result<()> {
-        self.tx.append_action(&Action {
-            goblin: at.goblin(),
-            state,
-            v,
-            commit: self.commit.clone(),
-            timestamp: iso8601(self.now),
-        })
+    /// Appends the document's state to the journal, none if it was deleted, or its change.
+    fn journal(
+        &mut self,
+        (at, v): (Place, Version),
+        (kind, state): (ActionType, Option<Vec<u8>>),
+    ) -> Result<()> {
+        let (commit, timestamp) = (self.commit.clone(), iso8601(self.now));
+        let action = Action { goblin: at.goblin(), kind, state, v, commit, timestamp };
+        self.journaled += action.bytes();
+        self.growth.add(action.bytes() as i64)?;
+        self.tx.append_action(&action)
     }
 
     /// Records the write, and appends to the feed the defs that it affects.
@@ -460,17 +491,8 @@ impl<'t> Writing<'t> {
             return Ok(());
         }
         self.note_in_tree(class, (at, v), new)?;
-        let (was, is) = (Listed::of(old), Listed::of(new));
-        let mut links = old.links.clone();
-        for (collection, hash) in is.links.difference(&was.links) {
-            links.entry((*collection).clone()).or_default().push((*hash).clone());
-        }
-        self.tx.append_feed(&FeedRow {
-            org: at.org.into(),
-            class: at.class.into(),
-            pk: at.pk.into(),
-            v,
-            links,
-        })
+        let row = feed_row((at, v), old, new);
+        self.growth.add(feed_bytes(&row))?;
+        self.tx.append_feed(&row)
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use super::hub::Hub;
 use super::state::{Server, stopped};
 use crate::accounts::AccountTokens;
-use crate::engine::{Access, Restrictions, items_told_by};
+use crate::engine::{Access, Restrictions, items_told_by, whole_row};
 use crate::provider::{Changed, FeedRow, Seen};
 
 /// How often the database is asked whether another process has committed. The question takes microseconds.
@@ -88,6 +88,7 @@ impl Follower {
         };
         let mut restricted: BTreeSet<String> = BTreeSet::new();
         let mut visit = |row: FeedRow| {
+            let row = whole_row(engine, row)?;
             if Restrictions::is_concerned_by(&row.class) {
                 // Before the rows that follow it: a socket that may not read any more must not hear of them.
                 Restrictions::of(engine).look_again(Some(&row.org));

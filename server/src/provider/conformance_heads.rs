@@ -23,7 +23,7 @@ pub(super) fn all<P: Provider>(fresh: &mut impl FnMut() -> Box<dyn Fn() -> P>) {
 
 fn head(ms: u64) -> Head {
     let epoch = Epoch::new(ms, "name").expect("an epoch");
-    Head { epoch, commits: ms + 1, highest: ms + 2, told: ms + 3, horizon: ms + 4 }
+    Head { epoch, commits: ms + 1, highest: ms + 2, told: ms + 3, horizon: ms + 4, kept: ms + 5 }
 }
 
 /// The head of an org that is certain to have one.

@@ -1,7 +1,8 @@
 //! The part of the suite about sessions, operations and the journal.
 
 use super::conformance::{WAIT, at, document, end_of_feed, fed, row, write, write_to};
-use super::{Action, Entry, EntryValue, Operation, Provider, Session, Snapshot, Spent, Transaction};
+use super::{Action, Entry, EntryValue, Operation, Provider, Removed, Session, Snapshot, Spent, Transaction};
+use escale::journal::ActionType;
 
 /// Runs each test on its own database.
 pub(super) fn all<P: Provider>(fresh: &mut impl FnMut() -> Box<dyn Fn() -> P>) {
@@ -10,6 +11,7 @@ pub(super) fn all<P: Provider>(fresh: &mut impl FnMut() -> Box<dyn Fn() -> P>) {
     a_savepoint_takes_back_what_followed(&fresh());
     old_results_go_and_ids_and_sessions_stay(&fresh());
     what_rests_is_rewritten_in_order(&fresh());
+    the_journal_of_an_actor_is_listed_and_removed_from_its_end(&fresh());
 }
 
 fn operation(id: &str, seq: u64) -> Operation {
@@ -19,7 +21,8 @@ fn operation(id: &str, seq: u64) -> Operation {
 
 fn action(goblin: &str, state: Option<&[u8]>) -> Action {
     let timestamp = "2026-01-31T00:00:00.000Z".into();
-    Action { goblin: goblin.into(), state: state.map(<[u8]>::to_vec), v: 7, commit: "1".into(), timestamp }
+    let (kind, state) = (ActionType::Persist, state.map(<[u8]>::to_vec));
+    Action { goblin: goblin.into(), kind, state, v: 7, commit: "1".into(), timestamp }
 }
 
 fn operations_are_found_by_id<P: Provider>(open: &dyn Fn() -> P) {
@@ -100,11 +103,17 @@ fn old_results_go_and_ids_and_sessions_stay<P: Provider>(open: &dyn Fn() -> P) {
                 .expect("append_operation");
         }
     });
-    write_to(&provider, "p", |tx| assert_eq!(tx.purge_operations(13, 9).expect("purge"), 0, "another org's"));
+    let gone = |seqs: &[u64]| {
+        let bytes = seqs.iter().map(|seq| operation(&seq.to_string(), *seq).bytes()).sum();
+        Removed { rows: seqs.len() as u64, bytes }
+    };
+    write_to(&provider, "p", |tx| {
+        assert_eq!(tx.purge_operations(13, 9).expect("purge"), gone(&[]), "another org's");
+    });
     write(&provider, |tx| {
-        assert_eq!(tx.purge_operations(13, 1).expect("purge"), 1);
-        assert_eq!(tx.purge_operations(13, 5).expect("purge"), 1);
-        assert_eq!(tx.purge_operations(13, 5).expect("purge"), 0);
+        assert_eq!(tx.purge_operations(13, 1).expect("purge"), gone(&[1]));
+        assert_eq!(tx.purge_operations(13, 5).expect("purge"), gone(&[2]));
+        assert_eq!(tx.purge_operations(13, 5).expect("purge"), gone(&[]));
         let is_kept = |id| tx.operation("o", "x", id).expect("operation").is_some();
         assert_eq!(["1", "2", "3"].map(is_kept), [false, false, true]);
         let spent = |id| tx.spent("o", "x", id).expect("spent");
@@ -116,6 +125,50 @@ fn old_results_go_and_ids_and_sessions_stay<P: Provider>(open: &dyn Fn() -> P) {
         assert_eq!(found.into_iter().map(|(name, s)| (name, s.seq)).collect::<Vec<_>>(), [("s".into(), 3)]);
         assert!(tx.sessions("p", &["s"]).expect("another org's").is_empty());
     });
+}
+
+fn the_journal_of_an_actor_is_listed_and_removed_from_its_end<P: Provider>(open: &dyn Fn() -> P) {
+    let provider = open();
+    let written = |goblin: &str, n: usize| {
+        let kind = if n.is_multiple_of(2) { ActionType::Persist } else { ActionType::Update };
+        Action { kind, commit: "\u{e9}".into(), ..action(goblin, (n != 3).then_some(&[7; 9][..n])) }
+    };
+    write(&provider, |tx| {
+        for n in 0..5 {
+            tx.append_action(&written("o/C@a", n)).expect("append_action");
+            tx.append_action(&written("o/C@b", n)).expect("append_action");
+        }
+        tx.append_action(&written("o/C@c", 0)).expect("append_action");
+    });
+    write_to(&provider, "o-p", |tx| {
+        (0..5).for_each(|n| tx.append_action(&written("o-p/C@a", n)).expect("another org's"));
+    });
+    let snapshot = provider.read().expect("a snapshot");
+    let actors = |after, more, limit| snapshot.actors("o", after, more, limit).expect("actors");
+    assert_eq!(actors("", 4, 9), ["o/C@a", "o/C@b"]);
+    assert_eq!(actors("", 0, 2), ["o/C@a", "o/C@b"]);
+    assert_eq!(actors("o/C@a", 0, 9), ["o/C@b", "o/C@c"]);
+    assert_eq!(actors("", 5, 9), Vec::<String>::new());
+    let entries = |tx: &dyn Snapshot, below, limit| tx.actions_of("o/C@a", below, limit).expect("actions_of");
+    let all = entries(snapshot.as_ref(), i64::MAX, 9);
+    let sizes: Vec<_> = all.iter().map(|entry| (entry.is_whole, entry.bytes)).collect();
+    let expected = (0..5).rev().map(|n| (n % 2 == 0, written("o/C@a", n).bytes()));
+    assert_eq!(sizes, expected.collect::<Vec<_>>());
+    assert!(all.windows(2).all(|pair| pair[0].number > pair[1].number));
+    assert_eq!(entries(snapshot.as_ref(), all[1].number, 2), all[2..4]);
+    write(&provider, |tx| {
+        let removed = tx.remove_actions("o/C@a", all[1].number, 3).expect("remove_actions");
+        assert_eq!(removed, Removed { rows: 3, bytes: all[2..].iter().map(|entry| entry.bytes).sum() });
+    });
+    write(&provider, |tx| {
+        let removed = tx.remove_actions("o/C@a", all[1].number, 3).expect("remove_actions");
+        assert_eq!(removed, Removed { rows: 1, bytes: all[1].bytes });
+        tx.append_action(&written("o/C@a", 6)).expect("append_action");
+    });
+    let snapshot = provider.read().expect("a snapshot");
+    let left = entries(snapshot.as_ref(), i64::MAX, 9);
+    assert!(left.len() == 2 && left[1] == all[0] && left[0].number > all[0].number);
+    assert_eq!(snapshot.actions_of("o/C@b", i64::MAX, 9).expect("another's").len(), 5);
 }
 
 fn what_rests_is_rewritten_in_order<P: Provider>(open: &dyn Fn() -> P) {

@@ -34,8 +34,8 @@ pub use memory::{MemoryCopy, MemoryDatabase, MemoryProvider};
 #[cfg(feature = "postgres")]
 pub use postgres::{Address, PostgresProvider};
 pub use record::{
-    Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Link, Looked, Operation, Place,
-    Purged, Server, ServerId, Session, Shown, Site,
+    Action, ActionSize, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Link, Looked,
+    Operation, Place, Purged, Removed, Server, ServerId, Session, Shown, Site,
 };
 pub use spent::Spent;
 pub use sqlite::{SqliteProvider, copy_database, inspect, is_in_use};
@@ -153,6 +153,12 @@ pub trait Snapshot {
     /// The remains of the operation of that id, if [`Transaction::purge_operations`] has removed its result.
     fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>>;
 
+    /// At most `limit` actors of an org after that one with more than `more_than` entries in the journal, ascending.
+    fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>>;
+
+    /// At most `limit` entries of an actor below that number, from the newest on.
+    fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>>;
+
     /// The tables of files.
     fn files(&self) -> &dyn FileReads;
 }
@@ -244,8 +250,11 @@ pub trait Transaction: Edit {
     fn release(&mut self) -> Result<()>;
 
     /// Removes at most `limit` operations of the org executed before that time. The data for
-    /// [`Snapshot::spent`] stays for ever. Returns the number removed.
-    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64>;
+    /// [`Snapshot::spent`] stays for ever.
+    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<Removed>;
+
+    /// Removes at most `limit` entries of an actor of the org up to that number, from the oldest on.
+    fn remove_actions(&mut self, goblin: &str, upto: i64, limit: usize) -> Result<Removed>;
 
     /// Makes the write visible and durable, all at once. Returns [`Site::commits`] with this one.
     fn commit(self: Box<Self>) -> Result<u64>;

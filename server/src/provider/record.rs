@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use escale::journal::ActionType;
 use escale::model::{Epoch, Version};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -190,12 +191,24 @@ pub struct Operation {
     pub result: Vec<u8>,
 }
 
-/// A `persist` of the journal: a document's state after a write.
+/// Bytes of the numbers and the short texts of a row of results or of the journal.
+const ROW_BYTES: u64 = 64;
+
+impl Operation {
+    /// The bytes that count in [`Head::kept`].
+    pub fn bytes(&self) -> u64 {
+        (self.session.len() + self.id.len() + self.result.len()) as u64 + ROW_BYTES
+    }
+}
+
+/// An entry of the journal: a document's state after a write, or the change that the write made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
     /// The actor: `org/Class@pk`.
     pub goblin: String,
-    /// The document's data as stored; none if it was deleted.
+    /// `persist` for a state, `update` for a change.
+    pub kind: ActionType,
+    /// The document's data or its change, as stored; none if it was deleted.
     pub state: Option<Vec<u8>>,
     /// The document's version.
     pub v: Version,
@@ -203,6 +216,33 @@ pub struct Action {
     pub commit: String,
     /// The time, as ISO 8601 text.
     pub timestamp: String,
+}
+
+impl Action {
+    /// The bytes that count in [`Head::kept`].
+    pub fn bytes(&self) -> u64 {
+        (self.goblin.len() + self.commit.len() + self.state.as_ref().map_or(0, Vec::len)) as u64 + ROW_BYTES
+    }
+}
+
+/// An entry of the journal, as far as a sweep needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActionSize {
+    /// Its number: later entries have higher ones.
+    pub number: i64,
+    /// Whether it is a `persist`.
+    pub is_whole: bool,
+    /// Its [`Action::bytes`].
+    pub bytes: u64,
+}
+
+/// Rows that were removed, and the bytes by which [`Head::kept`] falls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Their number.
+    pub rows: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// The counters of an org. Every write of the org holds them from its beginning to its commit (R34).
@@ -218,6 +258,8 @@ pub struct Head {
     pub told: Version,
     /// Tombstones and departures below it may have been purged (R6).
     pub horizon: Version,
+    /// The bytes of the org's results and of its journal (R88).
+    pub kept: u64,
 }
 
 /// The state that all orgs share.
@@ -265,6 +307,6 @@ impl Site {
     /// The head of an org in which nothing was written so far.
     pub fn first_head(&self) -> Head {
         // With a lower `told`, its first write could be below a `now` that a session was given before.
-        Head { epoch: self.epoch.clone(), commits: 0, highest: 0, told: self.told, horizon: 0 }
+        Head { epoch: self.epoch.clone(), commits: 0, highest: 0, told: self.told, horizon: 0, kept: 0 }
     }
 }

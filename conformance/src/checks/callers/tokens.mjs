@@ -33,13 +33,15 @@ export const tokens = [
   }),
   check("tokens.read-only", {
     at: "operations-without-the-right-to-write",
-    says: "It is a result like any other: the server keeps it under the id, and its number is used. Another token does not change it.",
+    says: "By the role it follows from the role again, under any number.",
     hint: "`forbidden` (S) stands in the result; pulls are answered.",
     needs: ["token", "tokenRead"],
   }, async (kit) => {
     const session = kit.session({ token: kit.options.tokenRead });
-    const { exchange } = await session.refused("forbidden", "doc.put", { class: "Note", data: { id: "a" } });
+    const { op, exchange } = await session.refused("forbidden", "doc.put", { class: "Note", data: { id: "a" } });
     kit.equal(exchange.reply.seq, 1, "seq");
+    const again = await session.sync({ ops: [op] });
+    kit.isFault(again.reply.results[0]?.fault ?? {}, "forbidden", again);
     kit.equal((await session.pull("Note")).present, [], "present");
   }),
   check("tokens.socket", {

@@ -102,6 +102,8 @@ impl Writing<'_> {
         if has_wrong_size {
             return Err(Error::new(Code::BadValue, "a reference has another size than its file"));
         }
+        let bytes: usize = fresh.iter().map(|((class, pk), sha, _)| class.len() + pk.len() + sha.len()).sum();
+        self.growth.add_at_end(bytes as i64)?;
         for ((class, pk), sha) in &ended {
             self.check_time()?;
             self.tx.edit_files().unrefer(Place { org: self.org, class, pk }, sha)?;

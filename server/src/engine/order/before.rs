@@ -20,10 +20,14 @@ pub(in crate::engine) enum Before {
 
 /// Applies the rules of order (R11). A known id gets its stored result. Otherwise only the session's next
 /// operation may run.
+///
+/// A caller that may not write has no order: nothing of its operations is kept, so the answer does not depend on numbers.
 pub(in crate::engine) fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
     let Asking { org, caller, session, .. } = asking;
     let refused = |code, what: &str| Ok(Before::Refused(Fault::new(code, what)));
-    let last = match tx.session(org, session)? {
+    let held = tx.session(org, session)?;
+    let has_row = held.is_some();
+    let last = match held {
         // Not `forbidden`: another account that used the name first must not lock this session out. It takes
         // a new name.
         Some(held) if held.account != caller.account => {
@@ -32,12 +36,15 @@ pub(in crate::engine) fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -
         Some(held) => held.seq,
         None => 0,
     };
-    let is_next = op.seq == last + 1;
+    let is_next = op.seq == last + 1 && (caller.may_write || has_row);
     if let Some(past) = past_operation(tx, org, &caller.account, &op.id)? {
         if is_of_another_name(&past, op) {
             return refused(Code::BadValue, "the id is that of an operation of another name");
         }
         return Ok(Before::Past { past, is_next });
+    }
+    if !caller.may_write {
+        return Ok(Before::Next);
     }
     if op.seq > last + 1 {
         let what = format!("operation {} after {last}", op.seq);
@@ -48,7 +55,6 @@ pub(in crate::engine) fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -
         return refused(Code::SessionReused, "the session used this number for another operation");
     }
     if let Some(after) = &op.after
-        && caller.may_write
         && past_operation(tx, org, &caller.account, after)?.is_none_or(|earlier| earlier.v().is_none())
     {
         return refused(Code::OrderHeld, "the operation that `after` names was refused, or is not known");

@@ -121,6 +121,7 @@ fn answer(
     // R4: the snapshot is opened after the operations, and after `now` is stored.
     let TimedSnapshot { now, time, snapshot, site, head } = engine.tell_now(org)?;
     let snapshot = Watched::of(snapshot.as_ref(), work);
+    let passed = operated.passed;
     let results = engine.complete(&snapshot, (org, caller), request, operated)?;
     let asked = request.page.and_then(|bytes| usize::try_from(bytes).ok());
     let room = asked.unwrap_or(usize::MAX).min(engine.settings.page_bytes);
@@ -153,6 +154,8 @@ fn answer(
     // Only for the session's own account: another account must learn nothing of it.
     let session = snapshot.session(org, &request.session)?;
     let seq = session.filter(|session| session.account == caller.account).map_or(0, |session| session.seq);
+    // Nothing is kept of operations of a caller that may not write. Their numbers are used in this reply all the same.
+    let seq = seq.max(passed);
     let level = level_of(engine, org, caller);
     let restriction = (level > 0).then(|| u64::from(level));
     Ok(SyncReply { p: 1, epoch, now, delta: engine.settings.delta_ms, seq, results, parts, restriction })

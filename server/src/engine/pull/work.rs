@@ -11,8 +11,8 @@ use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 
 use crate::provider::{
-    Change, Document, Entry, FileReads, Head, Looked, Operation, Place, Server, Session, Site, Snapshot,
-    Spent, Tree,
+    ActionSize, Change, Document, Entry, FileReads, Head, Looked, Operation, Place, Server, Session, Site,
+    Snapshot, Spent, Tree,
 };
 
 /// A search by key takes as long as so many rows in their order.
@@ -170,6 +170,14 @@ impl Snapshot for Watched<'_> {
 
     fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
         self.inner.spent(org, account, id)
+    }
+
+    fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
+        self.inner.actors(org, after, more_than, limit)
+    }
+
+    fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
+        self.inner.actions_of(goblin, below, limit)
     }
 
     fn files(&self) -> &dyn FileReads {

@@ -9,6 +9,7 @@ use escale::model::Def;
 use escale::{Code, Error, Result};
 
 use super::KeptWrite;
+use crate::engine::growth::Growth;
 use crate::engine::operation::{Properties, Ran, Tx, own_fault};
 use crate::engine::{Caller, Engine};
 
@@ -160,7 +161,10 @@ impl Hooks {
         change: &DocumentChange<'_>,
     ) -> std::result::Result<(), Fault> {
         let Some(hook) = self.write.get(change.class) else { return Ok(()) };
-        hook(tx, change).map(drop).map_err(|fault| own_fault("on_write", fault))
+        let counted = std::mem::replace(&mut tx.writing.growth, Growth::of_application());
+        let ran = hook(tx, change).map(drop).map_err(|fault| own_fault("on_write", fault));
+        tx.writing.growth = counted.after_application();
+        ran
     }
 }
 

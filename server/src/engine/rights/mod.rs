@@ -18,7 +18,7 @@ pub use hooks::{Ask, DocumentChange, Hooks, NewAccount, Verdict};
 pub use kept::{KeptWrite, read_kept, read_kept_or_like, site_secret, write_kept};
 pub use quotas::Counter;
 pub(super) use quotas::{
-    COUNTERS, Counted, Counters, differ, get, put_counter, read_counter, set, stored_counter,
+    COUNTERS, Counted, Counters, differ, get, lacks_files, put_counter, read_counter, set, stored_counter,
 };
 pub(super) use read::Reads;
 pub use read::{Access, Decision, Readable};

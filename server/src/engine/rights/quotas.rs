@@ -25,6 +25,9 @@ pub(in crate::engine) const COUNTERS: &str = "#counter";
 /// The name of an org's own counter, in which all counted documents of the org count.
 const OF_ORG: &str = "";
 
+/// About the bytes of a counter's row, without its name.
+const COUNTER_BYTES: usize = 160;
+
 /// The documents of one counter, and its limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counter {
@@ -32,39 +35,46 @@ pub struct Counter {
     pub documents: u64,
     /// Bytes of their `data`.
     pub bytes: u64,
+    /// Bytes of the files that they reference, once for each reference.
+    pub files: u64,
+    /// In the counter of the org, the bytes of its results and of its journal.
+    pub kept: u64,
     /// The limit of documents; none without one.
     pub documents_max: Option<u64>,
-    /// The limit of bytes; none without one.
+    /// The limit of all these bytes; none without one.
     pub bytes_max: Option<u64>,
 }
 
-/// The counters that a write has read, by name; whether it changed each.
+/// The counters that a write has read, by name; whether it changed each. Then the bytes of those that are new.
 #[derive(Default)]
-pub(in crate::engine) struct Counters(BTreeMap<String, (Counter, bool)>);
+pub(in crate::engine) struct Counters(BTreeMap<String, (Counter, bool)>, usize);
 
-/// A document as counters see it: the value that it is counted by, and its bytes.
+/// A document as counters see it: the value that it is counted by, its bytes, and those of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Counted {
     by: Option<String>,
     bytes: u64,
+    files: u64,
 }
 
 impl Counted {
     /// A document of `data`.
-    pub(in crate::engine) fn of(quota: &Quota, map: &Properties, data: &[u8]) -> Self {
-        Counted { by: quota.counter(map).map(str::to_owned), bytes: data.len() as u64 }
+    pub(in crate::engine) fn of((class, quota): (&Class, &Quota), map: &Properties, data: &[u8]) -> Self {
+        // A document of an earlier schema may have values that are no references now.
+        let files = class.files(map).unwrap_or_default().iter().map(|file| file.size).sum();
+        Counted { by: quota.counter(map).map(str::to_owned), bytes: data.len() as u64, files }
     }
 
     /// A stored living document.
     pub(in crate::engine) fn stored(
-        quota: &Quota,
+        of: (&Class, &Quota),
         seal: &Seal,
         at: Place,
         document: &Document,
     ) -> Result<Self> {
         let data = seal.open(at, document.v, &document.data)?;
         let map = Data::from_bytes(&data)?.to_map()?;
-        Ok(Counted::of(quota, &map, &data))
+        Ok(Counted::of(of, &map, &data))
     }
 
     /// The counters that it counts in.
@@ -77,22 +87,31 @@ impl Counter {
     /// Counts a document that is there.
     pub(in crate::engine) fn add(&mut self, counted: &Counted) {
         (self.documents, self.bytes) = (self.documents + 1, self.bytes + counted.bytes);
+        self.files += counted.files;
     }
 
     /// Counts a document that is gone.
     pub(in crate::engine) fn subtract(&mut self, counted: &Counted) {
         self.documents = self.documents.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(counted.bytes);
+        self.files = self.files.saturating_sub(counted.files);
     }
 
-    /// Refuses growth beyond a limit. Shrinking is allowed, also above the limit.
+    /// All bytes that its limit is for.
+    pub fn all_bytes(&self) -> u64 {
+        self.bytes + self.files + self.kept
+    }
+
+    /// Refuses growth beyond a limit. Shrinking is allowed, also above the limit. A change of the same size grows the
+    /// journal.
     fn check(&self, before: &Counter) -> Result<()> {
         let is_over =
             |now: u64, before: u64, limit: Option<u64>| now > before && limit.is_some_and(|max| now > max);
         if is_over(self.documents, before.documents, self.documents_max) {
             return Err(Error::new(Code::QuotaExceeded, "the quota of documents is used up"));
         }
-        if is_over(self.bytes, before.bytes, self.bytes_max) {
+        let journaled = u64::from(self.kept > 0);
+        if is_over(self.all_bytes() + journaled, before.all_bytes(), self.bytes_max) {
             return Err(Error::new(Code::QuotaExceeded, "the quota of bytes is used up"));
         }
         Ok(())
@@ -104,6 +123,7 @@ impl Counter {
             ("of".to_owned(), Value::from(of)),
             ("documents".to_owned(), number(self.documents)),
             ("bytes".to_owned(), number(self.bytes)),
+            ("files".to_owned(), number(self.files)),
         ]);
         map.extend(self.documents_max.map(|max| ("documentsMax".to_owned(), number(max))));
         map.extend(self.bytes_max.map(|max| ("bytesMax".to_owned(), number(max))));
@@ -115,6 +135,8 @@ impl Counter {
         let counter = Counter {
             documents: number("documents").unwrap_or(0),
             bytes: number("bytes").unwrap_or(0),
+            files: number("files").unwrap_or(0),
+            kept: 0,
             documents_max: number("documentsMax"),
             bytes_max: number("bytesMax"),
         };
@@ -149,6 +171,15 @@ pub(in crate::engine) fn stored_counter(
 ) -> Result<(String, Counter)> {
     let data = seal.open(at, document.v, &document.data)?;
     Ok(Counter::from_map(&Data::from_bytes(&data)?.to_map()?))
+}
+
+/// Whether the counter of an org was stored by a program that counted no files.
+pub(in crate::engine) fn lacks_files(snapshot: &dyn Snapshot, seal: &Seal, org: &str) -> Result<bool> {
+    let pk = pk_of(OF_ORG);
+    let at = Place { org, class: COUNTERS, pk: &pk };
+    let Some(document) = snapshot.document(at)? else { return Ok(false) };
+    let map = Data::from_bytes(&seal.open(at, document.v, &document.data)?)?.to_map()?;
+    Ok(!map.contains_key("files"))
 }
 
 /// Stores a counter.
@@ -206,23 +237,28 @@ impl Writing<'_> {
         document: &Document,
     ) -> Result<Option<Counted>> {
         match self.rights.quota(class.name().as_str()) {
-            Some(quota) => Counted::stored(quota, self.seal, at, document).map(Some),
+            Some(quota) => Counted::stored((class, quota), self.seal, at, document).map(Some),
             None => Ok(None),
         }
     }
 
     /// A counter, as this write has left it.
     pub(in crate::engine) fn counter(&mut self, of: &str) -> Result<Counter> {
+        let kept = if of == OF_ORG { self.kept_before + self.journaled } else { 0 };
         if let Some((counter, _)) = self.counters.0.get(of) {
-            return Ok(counter.clone());
+            return Ok(Counter { kept, ..counter.clone() });
         }
         let counter = read_counter(&*self.tx, self.seal, (self.org, of))?;
+        if counter == Counter::default() {
+            self.counters.1 += COUNTER_BYTES + of.len();
+        }
         self.counters.0.insert(of.to_owned(), (counter.clone(), false));
-        Ok(counter)
+        Ok(Counter { kept, ..counter })
     }
 
     /// Stores the counters that have changed. Called once, after everything else.
     pub(in crate::engine) fn finish_counters(&mut self) -> Result<()> {
+        self.growth.add_at_end(self.counters.1 as i64)?;
         for (of, (counter, _)) in self.counters.0.iter().filter(|(_, (_, is_changed))| *is_changed) {
             put_counter(self.tx, self.seal, (self.org, of, self.now), counter)?;
         }
@@ -258,8 +294,10 @@ pub(in crate::engine) fn get(tx: &mut Tx<'_>, args: &Value) -> Ran {
     if tx.level >= NO_READS || !is_open {
         return Ok(None);
     }
-    let mut map = tx.quota(of)?.to_map(of);
-    map.remove("of");
+    let counter = tx.quota(of)?;
+    // The limit is for all bytes, so one number tells how much room is left.
+    let mut map = Counter { bytes: counter.all_bytes(), ..counter }.to_map(of);
+    map.retain(|name, _| name != "of" && name != "files");
     Ok(Some(Value::Map(map)))
 }
 

@@ -17,6 +17,9 @@ use crate::engine::Engine;
 use crate::engine::write::{Actor, After, Stored, Writing};
 use crate::provider::{Document, FeedRow, Place, Shown, Snapshot, Tree};
 
+/// Bytes of the numbers of a tree's record.
+const TREE_BYTES: usize = 56;
+
 /// A tree that a write has read.
 #[derive(Default)]
 pub(in crate::engine) struct Held {
@@ -24,6 +27,8 @@ pub(in crate::engine) struct Held {
     /// Whether the parent lives; none if it was not read yet.
     lives: Option<bool>,
     pub(super) is_changed: bool,
+    /// Whether it had a record before this write.
+    is_stored: bool,
     /// The items that this write has written.
     own: BTreeSet<Actor>,
     /// For the clock `sequence`, the number that this write has taken (R20).
@@ -215,6 +220,10 @@ impl Writing<'_> {
     pub(in crate::engine) fn finish(&mut self) -> Result<()> {
         self.finish_counters()?;
         self.finish_files()?;
+        let is_new = |held: &&Held| held.is_changed && !held.is_stored;
+        let new =
+            self.trees.iter().filter(|(_, held)| is_new(held)).map(|((class, pk), _)| class.len() + pk.len());
+        self.growth.add_at_end(new.map(|names| names + TREE_BYTES).sum::<usize>() as i64)?;
         for ((class, pk), held) in self.trees.iter().filter(|(_, held)| held.is_changed) {
             self.tx.put_tree(Place { org: self.org, class, pk }, &held.tree)?;
         }

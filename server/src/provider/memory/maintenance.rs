@@ -118,10 +118,10 @@ impl Maintenance for MemoryMaintenance<'_> {
         change: &RewriteState,
     ) -> Result<Option<i64>> {
         let actions = Arc::make_mut(&mut self.tables.actions);
-        let numbered = actions.iter_mut().zip(1..).filter(|(action, n)| *n > after && action.state.is_some());
+        let numbered = actions.range_mut(after + 1..).filter(|(_, action)| action.state.is_some());
         let mut last = None;
-        for (action, number) in numbered.take(limit) {
-            last = Some(number);
+        for (number, action) in numbered.take(limit) {
+            last = Some(*number);
             let state = action.state.clone().unwrap_or_default();
             if let Some(bytes) = change(&action.goblin, action.v, &state)? {
                 Arc::make_mut(action).state = Some(bytes);

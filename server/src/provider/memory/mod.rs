@@ -78,7 +78,7 @@ impl MemoryDatabase {
 
     /// The actions of the journal in commit order, without the first `after`.
     pub fn actions(&self, after: usize) -> Vec<Action> {
-        self.tables().actions.iter().skip(after).map(|action| action.as_ref().clone()).collect()
+        self.tables().actions.values().skip(after).map(|action| action.as_ref().clone()).collect()
     }
 
     /// The most rows that one snapshot and one write have looked at since the last call.

@@ -1,9 +1,12 @@
 //! Reading: the same queries for a snapshot and for a transaction.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use escale::Result;
+use escale::journal::ActionType;
 use escale::model::{Def, DefKind, Version};
 use smol_str::SmolStr;
 
@@ -11,8 +14,8 @@ use super::MemoryDatabase;
 use super::tables::{EntryKey, OrgTables, Tables, document_key, entry_key};
 use crate::provider::spent::spent_key;
 use crate::provider::{
-    Change, ChangeState, Document, Entry, FileReads, Head, Looked, Operation, Place, Session, Site, Snapshot,
-    Spent, TOMBSTONES_MAX, Tree,
+    Action, ActionSize, Change, ChangeState, Document, Entry, FileReads, Head, Looked, Operation, Place,
+    Session, Site, Snapshot, Spent, TOMBSTONES_MAX, Tree,
 };
 
 /// The tables at one point in time.
@@ -255,5 +258,25 @@ impl<T: Reads> Snapshot for T {
     fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
         let tables = self.tables().org(org);
         Ok(tables.and_then(|tables| tables.spent.get(&spent_key(org, account, id))).copied())
+    }
+
+    fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        let is_of_org = |goblin: &str| Place::of_goblin(goblin).is_some_and(|at| at.org == org);
+        for action in self.tables().actions.values().filter(|action| is_of_org(&action.goblin)) {
+            *counts.entry(&action.goblin).or_default() += 1;
+        }
+        let found = counts.into_iter().filter(|(goblin, count)| *goblin > after && *count > more_than);
+        Ok(found.take(limit).map(|(goblin, _)| goblin.to_owned()).collect())
+    }
+
+    fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
+        let older = self.tables().actions.range(..below).rev().filter(|(_, action)| action.goblin == goblin);
+        let size = |(number, action): (&i64, &Arc<Action>)| ActionSize {
+            number: *number,
+            is_whole: action.kind == ActionType::Persist,
+            bytes: action.bytes(),
+        };
+        Ok(older.take(limit).map(size).collect())
     }
 }

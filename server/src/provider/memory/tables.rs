@@ -88,7 +88,8 @@ pub(super) struct Tables {
     /// The values of indexes across orgs.
     pub(super) shared: Arc<BTreeSet<EntryKey>>,
     pub(super) feed: Arc<BTreeMap<u64, Arc<FeedRow>>>,
-    pub(super) actions: Arc<Vec<Arc<Action>>>,
+    /// By number. None is used again: the newest action of a document stays.
+    pub(super) actions: Arc<BTreeMap<i64, Arc<Action>>>,
     /// The rows that were looked at through these tables.
     pub(super) looks: Arc<AtomicU64>,
 }

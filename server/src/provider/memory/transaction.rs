@@ -13,7 +13,7 @@ use super::{MemoryDatabase, lock};
 use crate::provider::spent::spent_key;
 use crate::provider::{
     Action, ChangeState, Document, Edit, Entry, FeedRow, FileEdits, Head, Link, Operation, Place, Purged,
-    Session, Snapshot, Spent, Transaction, Tree, Trimmed,
+    Removed, Session, Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 /// A write of one org in progress. Dropped before its commit, it leaves no trace.
@@ -32,6 +32,8 @@ pub(super) struct MemoryTransaction<'d> {
 struct Outside {
     feed: Vec<FeedRow>,
     actions: Vec<Arc<Action>>,
+    /// The numbers of actions that are removed.
+    swept: Vec<i64>,
     /// Values of indexes across orgs, added (`true`) or removed.
     entries: Vec<(EntryKey, bool)>,
 }
@@ -258,7 +260,7 @@ impl Transaction for MemoryTransaction<'_> {
         saved.map(drop).ok_or_else(|| Error::new(Code::Internal, "there is no savepoint"))
     }
 
-    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64> {
+    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<Removed> {
         let org = self.org.clone();
         let own = self.own();
         let old = own.operations.iter().filter(|(_, held)| held.operation.at < before);
@@ -273,12 +275,24 @@ impl Transaction for MemoryTransaction<'_> {
             let key = spent_key(&org, account, &operation.id);
             Arc::make_mut(&mut own.spent).insert(key, Spent { v: operation.v });
         }
-        Ok(old.len() as u64)
+        let bytes = old.iter().map(|(_, held)| held.operation.bytes()).sum();
+        Ok(Removed { rows: old.len() as u64, bytes })
+    }
+
+    fn remove_actions(&mut self, goblin: &str, upto: i64, limit: usize) -> Result<Removed> {
+        let own = |(_, action): &(&i64, &Arc<Action>)| action.goblin == goblin;
+        let older = self.tables.actions.range(..=upto).filter(own).take(limit);
+        let gone: Vec<(i64, u64)> = older.map(|(number, action)| (*number, action.bytes())).collect();
+        for (number, _) in &gone {
+            Arc::make_mut(&mut self.tables.actions).remove(number);
+            self.outside.swept.push(*number);
+        }
+        Ok(Removed { rows: gone.len() as u64, bytes: gone.iter().map(|(_, bytes)| bytes).sum() })
     }
 
     fn commit(self: Box<Self>) -> Result<u64> {
         let own = self.tables.orgs.get(&self.org).cloned();
-        let Outside { feed, actions, entries } = self.outside.clone();
+        let Outside { feed, actions, swept, entries } = self.outside.clone();
         Ok(self.database.commit(|committed| {
             if let Some(own) = own {
                 Arc::make_mut(&mut committed.orgs).insert(self.org.clone(), own);
@@ -288,7 +302,14 @@ impl Transaction for MemoryTransaction<'_> {
                 let number = rows.keys().next_back().map_or(1, |last| last + 1);
                 rows.insert(number, Arc::new(row));
             }
-            Arc::make_mut(&mut committed.actions).extend(actions);
+            if !actions.is_empty() || !swept.is_empty() {
+                let kept = Arc::make_mut(&mut committed.actions);
+                let next = kept.keys().next_back().map_or(1, |last| last + 1);
+                kept.extend((next..).zip(actions));
+                for number in &swept {
+                    kept.remove(number);
+                }
+            }
             for (key, is_there) in entries {
                 committed.set_entry(key, is_there);
             }

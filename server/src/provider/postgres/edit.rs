@@ -12,8 +12,8 @@ use super::read::{self, del_of, document_of, snapshot_through_connection};
 use super::transaction::PostgresTransaction;
 use super::{feed, operations, trees};
 use crate::provider::{
-    Action, Change, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link, Looked, Operation,
-    Place, Purged, Server, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, ActionSize, Change, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link, Looked,
+    Operation, Place, Purged, Removed, Server, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 snapshot_through_connection!(PostgresTransaction<'_>);
@@ -207,8 +207,12 @@ impl Transaction for PostgresTransaction<'_> {
         Ok(())
     }
 
-    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64> {
+    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<Removed> {
         operations::purge_operations(self.connection(), &self.org, before, limit)
+    }
+
+    fn remove_actions(&mut self, goblin: &str, upto: i64, limit: usize) -> Result<Removed> {
+        operations::remove_actions(self.connection(), goblin, upto, limit)
     }
 
     fn commit(mut self: Box<Self>) -> Result<u64> {

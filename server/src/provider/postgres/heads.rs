@@ -64,16 +64,16 @@ pub(super) fn put_site(connection: &Connection, site: &Site) -> Result<()> {
 }
 
 /// The head of an org. `FOR NO KEY UPDATE` holds it until the transaction ends.
-pub(super) const LOCK_HEAD: &str = "SELECT org, epoch, commits, highest, told, horizon FROM heads
+pub(super) const LOCK_HEAD: &str = "SELECT org, epoch, commits, highest, told, horizon, kept FROM heads
     WHERE org = $1 FOR NO KEY UPDATE";
 
 pub(super) fn head(connection: &Connection, org: &str) -> Result<Option<Head>> {
-    let sql = "SELECT org, epoch, commits, highest, told, horizon FROM heads WHERE org = $1";
+    let sql = "SELECT org, epoch, commits, highest, told, horizon, kept FROM heads WHERE org = $1";
     connection.one(sql, &[&org])?.map(|row| head_of(&row)).transpose()
 }
 
 pub(super) fn heads(connection: &Connection, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
-    let sql = "SELECT org, epoch, commits, highest, told, horizon FROM heads WHERE org > $1
+    let sql = "SELECT org, epoch, commits, highest, told, horizon, kept FROM heads WHERE org > $1
                ORDER BY org LIMIT $2";
     let rows = connection.rows(sql, &[&after, &(limit as i64)])?;
     rows.iter().map(|row| Ok((row.get(0), head_of(row)?))).collect()
@@ -86,13 +86,16 @@ pub(super) fn head_of(row: &Row) -> Result<Head> {
         highest: unsigned(row.get(3)),
         told: unsigned(row.get(4)),
         horizon: unsigned(row.get(5)),
+        kept: unsigned(row.get(6)),
     })
 }
 
 pub(super) fn put_head(connection: &Connection, org: &str, head: &Head) -> Result<()> {
     connection.send(
-        "INSERT INTO heads (org, epoch, commits, highest, told, horizon) VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (org) DO UPDATE SET epoch = $2, commits = $3, highest = $4, told = $5, horizon = $6",
+        "INSERT INTO heads (org, epoch, commits, highest, told, horizon, kept)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
+         ON CONFLICT (org) DO UPDATE SET epoch = $2, commits = $3, highest = $4, told = $5, horizon = $6,
+           kept = $7",
         &[
             &org,
             &epoch_text(&head.epoch)?,
@@ -100,6 +103,7 @@ pub(super) fn put_head(connection: &Connection, org: &str, head: &Head) -> Resul
             &signed(head.highest),
             &signed(head.told),
             &signed(head.horizon),
+            &signed(head.kept),
         ],
     )
 }

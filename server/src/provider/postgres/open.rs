@@ -16,7 +16,12 @@ use super::{Address, PostgresProvider};
 use crate::provider::Site;
 
 /// The tables that each format added to the one before it.
-const TABLES: [&str; 3] = [include_str!("tables.sql"), include_str!("trees.sql"), include_str!("files.sql")];
+const TABLES: [&str; 4] = [
+    include_str!("tables.sql"),
+    include_str!("trees.sql"),
+    include_str!("files.sql"),
+    include_str!("kept.sql"),
+];
 
 /// Connections of an instance: for writes, and for snapshots. One more follows the feed.
 const WRITERS_MAX: usize = 8;

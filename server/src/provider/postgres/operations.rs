@@ -9,7 +9,7 @@ use super::connect::{Connection, Params};
 use super::failed::damaged;
 use super::heads::{signed, unsigned};
 use crate::provider::spent::spent_key;
-use crate::provider::{Action, Operation, RewriteResult, RewriteState, Session, Spent};
+use crate::provider::{Action, ActionSize, Operation, Removed, RewriteResult, RewriteState, Session, Spent};
 
 pub(super) fn session(connection: &Connection, org: &str, session: &str) -> Result<Option<Session>> {
     let sql = "SELECT account, seq FROM sessions WHERE org = $1 AND session = $2";
@@ -107,20 +107,79 @@ pub(super) fn append_operation(
 pub(super) fn append_action(connection: &Connection, a: &Action) -> Result<()> {
     connection.send(
         "INSERT INTO actions (goblin, action, version, type, commit_id, timestamp)
-         VALUES ($1, $2, $3, 'persist', $4, $5)",
-        &[&a.goblin, &a.state, &signed(a.v), &a.commit.as_bytes(), &a.timestamp],
+         VALUES ($1, $2, $3, $6, $4, $5)",
+        &[&a.goblin, &a.state, &signed(a.v), &a.commit.as_bytes(), &a.timestamp, &a.kind.as_str()],
     )
 }
 
-pub(super) fn purge_operations(connection: &Connection, org: &str, before: u64, limit: usize) -> Result<u64> {
-    connection.run(
+pub(super) fn purge_operations(
+    connection: &Connection,
+    org: &str,
+    before: u64,
+    limit: usize,
+) -> Result<Removed> {
+    removed(connection.one(
         "WITH gone AS (
            DELETE FROM ops WHERE number IN
              (SELECT number FROM ops WHERE org = $1 AND at < $2 ORDER BY at LIMIT $3)
-           RETURNING key, v)
-         INSERT INTO spent (key, v) SELECT key, v FROM gone",
+           RETURNING key, v, octet_length(session) + octet_length(id) + octet_length(result) + 64 AS bytes),
+         kept AS (INSERT INTO spent (key, v) SELECT key, v FROM gone)
+         SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone",
         &[&org, &signed(before), &(limit as i64)],
-    )
+    )?)
+}
+
+/// A number of rows and their bytes.
+fn removed(row: Option<Row>) -> Result<Removed> {
+    let row = row.ok_or_else(|| damaged("no count"))?;
+    Ok(Removed { rows: unsigned(row.get(0)), bytes: unsigned(row.get(1)) })
+}
+
+pub(super) fn actors(
+    connection: &Connection,
+    org: &str,
+    after: &str,
+    more_than: u64,
+    limit: usize,
+) -> Result<Vec<String>> {
+    let (first, end) = (format!("{org}/"), format!("{org}0"));
+    let after = if after > first.as_str() { after } else { &first };
+    let sql = "SELECT goblin FROM actions WHERE goblin > $1 AND goblin < $2
+               GROUP BY goblin HAVING count(*) > $3 ORDER BY goblin LIMIT $4";
+    let rows = connection.rows(sql, &[&after, &end, &signed(more_than), &(limit as i64)])?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+pub(super) fn actions_of(
+    connection: &Connection,
+    goblin: &str,
+    below: i64,
+    limit: usize,
+) -> Result<Vec<ActionSize>> {
+    let sql = "SELECT number, type = 'persist', (octet_length(goblin) + coalesce(octet_length(commit_id), 0)
+                 + coalesce(octet_length(action), 0) + 64)::bigint
+               FROM actions WHERE goblin = $1 AND number < $2 ORDER BY number DESC LIMIT $3";
+    let rows = connection.rows(sql, &[&goblin, &below, &(limit as i64)])?;
+    let size =
+        |row: &Row| ActionSize { number: row.get(0), is_whole: row.get(1), bytes: unsigned(row.get(2)) };
+    Ok(rows.iter().map(size).collect())
+}
+
+pub(super) fn remove_actions(
+    connection: &Connection,
+    goblin: &str,
+    upto: i64,
+    limit: usize,
+) -> Result<Removed> {
+    removed(connection.one(
+        "WITH gone AS (
+           DELETE FROM actions WHERE number IN
+             (SELECT number FROM actions WHERE goblin = $1 AND number <= $2 ORDER BY number LIMIT $3)
+           RETURNING octet_length(goblin) + coalesce(octet_length(commit_id), 0)
+             + coalesce(octet_length(action), 0) + 64 AS bytes)
+         SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone",
+        &[&goblin, &upto, &(limit as i64)],
+    )?)
 }
 
 /// Replaces the bytes of the rows after `number` that `select` lists, one by one. `change` computes the new

@@ -13,8 +13,8 @@ use super::pack::pack;
 use super::pool::{Pool, Pooled};
 use super::{operations, trees};
 use crate::provider::{
-    Change, ChangeState, Document, Entry, FileReads, Head, Looked, Operation, Place, Server, Session, Site,
-    Snapshot, Spent, Tree,
+    ActionSize, Change, ChangeState, Document, Entry, FileReads, Head, Looked, Operation, Place, Server,
+    Session, Site, Snapshot, Spent, Tree,
 };
 
 /// A read-only transaction; it ends when dropped.
@@ -135,6 +135,12 @@ macro_rules! snapshot_through_connection {
             }
             fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
                 operations::spent(self.connection(), org, account, id)
+            }
+            fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
+                operations::actors(self.connection(), org, after, more_than, limit)
+            }
+            fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
+                operations::actions_of(self.connection(), goblin, below, limit)
             }
             fn files(&self) -> &dyn FileReads {
                 self.connection()

@@ -12,13 +12,13 @@ use super::{damaged, failed};
 use crate::provider::{Head, Site};
 
 pub(super) fn head(connection: &Connection, org: &str) -> Result<Option<Head>> {
-    let sql = "SELECT org, epoch, commits, highest, told, horizon FROM heads WHERE org = ?1";
+    let sql = "SELECT org, epoch, commits, highest, told, horizon, kept FROM heads WHERE org = ?1";
     let found = one(connection, sql, [org], head_of)?.transpose()?;
     Ok(found.map(|(_, head)| head))
 }
 
 pub(super) fn heads(connection: &Connection, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
-    let sql = "SELECT org, epoch, commits, highest, told, horizon FROM heads WHERE org > ?1
+    let sql = "SELECT org, epoch, commits, highest, told, horizon, kept FROM heads WHERE org > ?1
                ORDER BY org LIMIT ?2";
     all(connection, sql, params![after, limit as u64], head_of)?.into_iter().collect()
 }
@@ -26,18 +26,19 @@ pub(super) fn heads(connection: &Connection, after: &str, limit: usize) -> Resul
 fn head_of(row: &Row) -> rusqlite::Result<Result<(String, Head)>> {
     let (org, epoch): (String, String) = (row.get(0)?, row.get(1)?);
     let (commits, highest) = (row.get(2)?, row.get(3)?);
-    let (told, horizon) = (row.get(4)?, row.get(5)?);
-    Ok(epoch_of(&epoch).map(|epoch| (org, Head { epoch, commits, highest, told, horizon })))
+    let (told, horizon, kept) = (row.get(4)?, row.get(5)?, row.get(6)?);
+    Ok(epoch_of(&epoch).map(|epoch| (org, Head { epoch, commits, highest, told, horizon, kept })))
 }
 
 pub(super) fn put_head(connection: &Connection, org: &str, head: &Head) -> Result<()> {
-    let sql = "INSERT INTO heads (org, epoch, commits, highest, told, horizon)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-               ON CONFLICT DO UPDATE SET epoch = ?2, commits = ?3, highest = ?4, told = ?5, horizon = ?6";
-    let Head { epoch, commits, highest, told, horizon } = head;
+    let sql = "INSERT INTO heads (org, epoch, commits, highest, told, horizon, kept)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+               ON CONFLICT DO UPDATE SET epoch = ?2, commits = ?3, highest = ?4, told = ?5, horizon = ?6,
+                 kept = ?7";
+    let Head { epoch, commits, highest, told, horizon, kept } = head;
     let epoch = epoch_text(epoch)?;
     let mut put = connection.prepare_cached(sql).map_err(failed)?;
-    put.execute(params![org, epoch, commits, highest, told, horizon]).map_err(failed)?;
+    put.execute(params![org, epoch, commits, highest, told, horizon, kept]).map_err(failed)?;
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use super::{SqliteProvider, Turn, failed, heads};
 use crate::provider::{Head, Site};
 
 /// The layout of the tables. A newer one than this is refused.
-const FORMAT: i64 = 6;
+const FORMAT: i64 = 7;
 
 /// `Escl`: distinguishes this file from any other SQLite database.
 const APPLICATION_ID: i64 = 0x4573_636c;
@@ -25,6 +25,7 @@ const TABLES: [&str; FORMAT as usize] = [
     include_str!("heads.sql"),
     include_str!("trees.sql"),
     include_str!("files.sql"),
+    include_str!("kept.sql"),
 ];
 
 /// How long an ordinary statement waits for another process.

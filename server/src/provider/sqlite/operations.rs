@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use super::failed;
 use super::read::{all, one};
 use crate::provider::spent::spent_key;
-use crate::provider::{Action, Operation, RewriteResult, RewriteState, Session, Spent};
+use crate::provider::{Action, ActionSize, Operation, Removed, RewriteResult, RewriteState, Session, Spent};
 
 pub(super) fn session(connection: &Connection, org: &str, session: &str) -> Result<Option<Session>> {
     let sql = "SELECT account, seq FROM sessions WHERE org = ?1 AND session = ?2";
@@ -66,22 +66,76 @@ pub(super) fn append_operation(
 
 pub(super) fn append_action(connection: &Connection, a: &Action) -> Result<()> {
     let sql = "INSERT INTO actions (goblin, action, version, type, commitId, timestamp)
-               VALUES (?1, ?2, ?3, 'persist', ?4, ?5)";
-    run(connection, sql, params![a.goblin, a.state, a.v, a.commit, a.timestamp]).map(drop)
+               VALUES (?1, ?2, ?3, ?6, ?4, ?5)";
+    run(connection, sql, params![a.goblin, a.state, a.v, a.commit, a.timestamp, a.kind.as_str()]).map(drop)
 }
 
-pub(super) fn purge_operations(connection: &Connection, org: &str, before: u64, limit: usize) -> Result<u64> {
-    let sql = "SELECT rowid, account, id, v FROM ops INDEXED BY ops_at WHERE org = ?3 AND at < ?1 LIMIT ?2";
+pub(super) fn purge_operations(
+    connection: &Connection,
+    org: &str,
+    before: u64,
+    limit: usize,
+) -> Result<Removed> {
+    let sql = "SELECT rowid, account, session, seq, id, name, v, at, result FROM ops INDEXED BY ops_at
+               WHERE org = ?3 AND at < ?1 LIMIT ?2";
     let old = all(connection, sql, params![before, limit as u64, org], |row| {
-        let texts: [String; 2] = [row.get(1)?, row.get(2)?];
-        Ok((row.get::<_, i64>(0)?, texts, row.get::<_, Option<Version>>(3)?))
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, operation_of(row, 2)?))
     })?;
-    for (number, [account, id], v) in &old {
-        let key = spent_key(org, account, id);
-        run(connection, "INSERT INTO spent (key, v) VALUES (?1, ?2)", params![key, v])?;
+    for (number, account, operation) in &old {
+        let key = spent_key(org, account, &operation.id);
+        run(connection, "INSERT INTO spent (key, v) VALUES (?1, ?2)", params![key, operation.v])?;
         run(connection, "DELETE FROM ops WHERE rowid = ?1", params![number])?;
     }
-    Ok(old.len() as u64)
+    let bytes = old.iter().map(|(_, _, operation)| operation.bytes()).sum();
+    Ok(Removed { rows: old.len() as u64, bytes })
+}
+
+/// The bytes of an entry of the journal, as [`Action::bytes`] counts them.
+const ACTION_BYTES: &str = "length(CAST(goblin AS BLOB)) + coalesce(length(CAST(commitId AS BLOB)), 0)
+    + coalesce(length(action), 0) + 64";
+
+pub(super) fn actors(
+    connection: &Connection,
+    org: &str,
+    after: &str,
+    more_than: u64,
+    limit: usize,
+) -> Result<Vec<String>> {
+    let (first, end) = (format!("{org}/"), format!("{org}0"));
+    let after = if after > first.as_str() { after } else { &first };
+    let sql = "SELECT goblin FROM actions INDEXED BY actions_goblin WHERE goblin > ?1 AND goblin < ?2
+               GROUP BY goblin HAVING count(*) > ?3 ORDER BY goblin LIMIT ?4";
+    all(connection, sql, params![after, end, more_than, limit as u64], |row| row.get(0))
+}
+
+pub(super) fn actions_of(
+    connection: &Connection,
+    goblin: &str,
+    below: i64,
+    limit: usize,
+) -> Result<Vec<ActionSize>> {
+    let sql = format!(
+        "SELECT rowid, type = 'persist', {ACTION_BYTES} FROM actions WHERE goblin = ?1 AND rowid < ?2
+         ORDER BY rowid DESC LIMIT ?3"
+    );
+    all(connection, &sql, params![goblin, below, limit as u64], |row| {
+        Ok(ActionSize { number: row.get(0)?, is_whole: row.get(1)?, bytes: row.get(2)? })
+    })
+}
+
+pub(super) fn remove_actions(
+    connection: &Connection,
+    goblin: &str,
+    upto: i64,
+    limit: usize,
+) -> Result<Removed> {
+    let sql = format!(
+        "DELETE FROM actions WHERE rowid IN
+           (SELECT rowid FROM actions WHERE goblin = ?1 AND rowid <= ?2 ORDER BY rowid LIMIT ?3)
+         RETURNING {ACTION_BYTES}"
+    );
+    let gone = all(connection, &sql, params![goblin, upto, limit as u64], |row| row.get::<_, u64>(0))?;
+    Ok(Removed { rows: gone.len() as u64, bytes: gone.iter().sum() })
 }
 
 /// Replaces the bytes of the rows after `number` that `select` lists (a number, then other columns), one by

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, 
 
 use super::{SqliteProvider, begin, damaged, failed, heads, operations, trees};
 use crate::provider::{
-    Change, ChangeState, Document, Entry, EntryValue, FileReads, Head, Looked, Operation, Place, Session,
-    Site, Snapshot, Spent, Tree,
+    ActionSize, Change, ChangeState, Document, Entry, EntryValue, FileReads, Head, Looked, Operation, Place,
+    Session, Site, Snapshot, Spent, Tree,
 };
 
 /// A read transaction; it ends when dropped.
@@ -108,6 +108,12 @@ macro_rules! snapshot_through_connection {
             }
             fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
                 operations::spent(self.connection(), org, account, id)
+            }
+            fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
+                operations::actors(self.connection(), org, after, more_than, limit)
+            }
+            fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
+                operations::actions_of(self.connection(), goblin, below, limit)
             }
             fn files(&self) -> &dyn FileReads {
                 self.connection()

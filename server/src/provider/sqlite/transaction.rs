@@ -12,8 +12,8 @@ use super::read::{
 };
 use super::{Writer, begin, damaged, failed, feed, heads, operations, trees};
 use crate::provider::{
-    Action, Change, Document, Edit, Entry, EntryValue, FeedRow, FileEdits, FileReads, Head, Link, Looked,
-    Operation, Place, Purged, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, ActionSize, Change, Document, Edit, Entry, EntryValue, FeedRow, FileEdits, FileReads, Head, Link,
+    Looked, Operation, Place, Purged, Removed, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 /// A write transaction; rolled back if dropped before its commit.
@@ -205,8 +205,12 @@ impl Transaction for SqliteTransaction<'_> {
         self.run("RELEASE operation", []).map(drop)
     }
 
-    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64> {
+    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<Removed> {
         operations::purge_operations(&self.connection, &self.org, before, limit)
+    }
+
+    fn remove_actions(&mut self, goblin: &str, upto: i64, limit: usize) -> Result<Removed> {
+        operations::remove_actions(&self.connection, goblin, upto, limit)
     }
 
     fn commit(mut self: Box<Self>) -> Result<u64> {

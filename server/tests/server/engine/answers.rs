@@ -6,12 +6,43 @@ use escale::model::{Def, DefKind, Pk};
 use escale_server::engine::TRIES_MAX;
 use escale_server::settings::WRITE_MS_MAX;
 
-use super::reference::{Asking, Cursor, Doc, Key, Properties, Reference, Sent, State, data, failed};
+use super::reference::{Asking, Cursor, Doc, Key, Known, Properties, Reference, Sent, State, data, failed};
 
 impl Reference {
+    pub fn known_as(&self, asking: &Asking, id: &str) -> Option<&Known> {
+        self.known.get(&(asking.org.to_owned(), asking.account.to_owned(), id.to_owned()))
+    }
+
+    /// The row of a document, or that it does not exist.
+    pub fn row(&self, key: &Key) -> Row {
+        let nothing = Row { pk: Pk::parse(&key.2).unwrap(), v: 0, deleted: true, max_life: None, data: None };
+        match self.tables.docs.get(key) {
+            None => nothing,
+            Some(doc) if self.ended(key, doc).is_some() => {
+                Row { v: self.ended(key, doc).unwrap(), ..nothing }
+            }
+            Some(doc) if !doc.is_alive => Row { v: doc.v, ..nothing },
+            Some(Doc { v, max_life, map, .. }) => {
+                Row { v: *v, deleted: false, max_life: *max_life, data: Some(data(map)), ..nothing }
+            }
+        }
+    }
+
+    /// The kept result. That of a conflict has the row as it is now.
+    pub fn known_result(&self, known: &Known, id: &str) -> OpResult {
+        let gone = if known.v.is_some() { Code::Forgotten } else { Code::Internal };
+        let mut result = known.result.clone().unwrap_or_else(|| failed(id, gone, None));
+        if let Some(fault) = &mut result.fault {
+            let key = known.met.as_ref().filter(|_| fault.doc.is_some());
+            fault.doc = key.map(|key| self.row(key));
+        }
+        result
+    }
+
     /// The results of a request.
     pub fn operate(&mut self, clock: u64, asking: &Asking, ops: &[Sent]) -> Vec<OpResult> {
         let mut results: Vec<OpResult> = Vec::new();
+        self.passed = 0;
         let mut room = self.settings.page_bytes;
         let mut stopped = None;
         // A request here has a few operations while the clock stands: one group, so one commit.
@@ -43,7 +74,7 @@ impl Reference {
             let known = self.known_as(asking, &op.id);
             let is_other = known.is_some_and(|known| known.result.is_some() && known.name != op.act.name());
             if let Some(known) = known.filter(|_| room > 0 && !is_other) {
-                let result = Self::known_result(known, &op.id);
+                let result = self.known_result(known, &op.id);
                 room = room.saturating_sub(weight(&result));
                 results.push(result);
             } else if known.is_some() && place > first {

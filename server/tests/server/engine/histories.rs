@@ -119,6 +119,8 @@ impl World {
     fn new(seed: u64, base: Base) -> Self {
         let mut chance = Chance::of(seed);
         let settings = Settings {
+            // The reference keeps all of the journal.
+            journal_max: 0,
             page_bytes: chance.pick(&[1, 400, 2_000, 1 << 20]),
             skew_ms: chance.pick(&[0, 500]),
             retention_days: 1,
@@ -375,6 +377,7 @@ impl World {
         let now = self.reference.tell_now(asking.org, clock);
         let session = self.reference.sessions.get(&(asking.org.to_owned(), asking.session.to_owned()));
         let seq = session.filter(|(account, _)| account == asking.account).map_or(0, |(_, seq)| *seq);
+        let seq = seq.max(self.reference.passed);
         assert_eq!((reply.now, reply.seq, reply.delta), (now, seq, 2_000));
         let mut room = self.reference.settings.page_bytes;
         let mut parts: Vec<Part> = Vec::new();

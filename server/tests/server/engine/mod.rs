@@ -3,6 +3,7 @@
 mod answers;
 mod edges;
 mod groups;
+mod growth;
 mod histories;
 mod local;
 mod pages;

@@ -102,6 +102,8 @@ pub struct Known {
     pub at: u64,
     /// Until it is purged.
     pub result: Option<OpResult>,
+    /// The document that it expected to be of a version.
+    pub met: Option<Key>,
 }
 
 /// The counters of an org.
@@ -169,6 +171,9 @@ pub struct Reference {
     /// The highest `now` given in other orgs.
     pub told: u64,
     pub cursors: Vec<Cursor>,
+    /// The document that the last operation expected to be of a version, and the highest number that left nothing.
+    pub met: Option<Key>,
+    pub passed: u64,
 }
 
 pub fn pk(id: &str) -> Pk {
@@ -196,6 +201,8 @@ impl Reference {
             tables: Tables::default(),
             sessions: BTreeMap::new(),
             known: BTreeMap::new(),
+            met: None,
+            passed: 0,
             tries: BTreeMap::new(),
             heads: BTreeMap::new(),
             told: 0,
@@ -339,7 +346,7 @@ impl Reference {
         self.tables.docs.insert(key, after);
     }
 
-    fn expect(&self, run: &Run, class: &str, id: &str, wanted: Option<&If>) -> Ran<()> {
+    fn expect(&mut self, run: &Run, class: &str, id: &str, wanted: Option<&If>) -> Ran<()> {
         let (wanted, may_be_older) = match wanted {
             None => return Ok(()),
             Some(If::At(v)) => (*v, false),
@@ -349,17 +356,9 @@ impl Reference {
             },
         };
         let key = (run.asking.org.to_owned(), class.to_owned(), pk(id).to_string());
-        let nothing = Row { pk: pk(id), v: 0, deleted: true, max_life: None, data: None };
-        let row = match self.read(run, &key)? {
-            None => nothing,
-            Some(doc) if self.ended(&key, &doc).is_some() => {
-                Row { v: self.ended(&key, &doc).unwrap(), ..nothing }
-            }
-            Some(doc) if !doc.is_alive => Row { v: doc.v, ..nothing },
-            Some(Doc { v, max_life, map, .. }) => {
-                Row { v, deleted: false, max_life, data: Some(data(&map)), ..nothing }
-            }
-        };
+        self.read(run, &key)?;
+        self.met = Some(key.clone());
+        let row = self.row(&key);
         let is_older = may_be_older && row.v > 0 && row.v < wanted;
         if row.v == wanted || is_older || (wanted == 0 && row.deleted) {
             return Ok(());
@@ -408,15 +407,6 @@ impl Reference {
         Ok(None)
     }
 
-    pub fn known_as(&self, asking: &Asking, id: &str) -> Option<&Known> {
-        self.known.get(&(asking.org.to_owned(), asking.account.to_owned(), id.to_owned()))
-    }
-
-    pub fn known_result(known: &Known, id: &str) -> OpResult {
-        let gone = if known.v.is_some() { Code::Forgotten } else { Code::Internal };
-        known.result.clone().unwrap_or_else(|| failed(id, gone, None))
-    }
-
     fn last(&self, asking: &Asking) -> Option<&(String, u64)> {
         self.sessions.get(&(asking.org.to_owned(), asking.session.to_owned()))
     }
@@ -438,18 +428,27 @@ impl Reference {
             if known.result.is_some() && known.name != op.act.name() {
                 return Err((Code::BadValue, None));
             }
-            let result = Self::known_result(known, &op.id);
-            if op.seq == last + 1 {
+            let result = self.known_result(known, &op.id);
+            if op.seq == last + 1 && (asking.may_write || last > 0) {
                 self.sessions.insert(session.clone(), used);
             }
             self.tries.remove(&session);
             return Ok(result);
         }
+        if !asking.may_write {
+            // Nothing is kept but the number.
+            if op.seq == last + 1 {
+                self.sessions.insert(session, used);
+            } else if op.seq == last.max(self.passed) + 1 {
+                self.passed = op.seq;
+            }
+            return Ok(failed(&op.id, Code::Forbidden, None));
+        }
         if op.seq != last + 1 {
             return Err((if op.seq > last { Code::OrderGap } else { Code::SessionReused }, None));
         }
         let is_held = |after: &String| self.known_as(asking, after).is_none_or(|known| known.v.is_none());
-        if asking.may_write && op.after.as_ref().is_some_and(is_held) {
+        if op.after.as_ref().is_some_and(is_held) {
             return Err((Code::OrderHeld, None));
         }
         let mut at_least = 0;
@@ -458,7 +457,7 @@ impl Reference {
             let now = clock.max(head.told).max(head.highest + 1).max(at_least);
             let mut run = Run { asking, id: &op.id, now, kept: 0, changed: false, own: BTreeSet::new() };
             let before = self.tables.clone();
-            let ran = if asking.may_write { self.run(&mut run, &op.act) } else { fault(Code::Forbidden) };
+            let ran = self.run(&mut run, &op.act);
             let (given, changed) = (if run.changed { now } else { run.kept }, run.changed);
             let ran = match ran {
                 Ok(value) => Ok(value),
@@ -489,7 +488,8 @@ impl Reference {
                 Err((code, doc)) => (None, failed(&op.id, code, doc)),
             };
             let id = (asking.org.to_owned(), asking.account.to_owned(), op.id.clone());
-            let known = Known { name: op.act.name(), v, at: now, result: Some(result.clone()) };
+            let known =
+                Known { name: op.act.name(), v, at: now, result: Some(result.clone()), met: self.met.take() };
             self.known.insert(id, known);
             self.sessions.insert(session.clone(), used);
             self.tries.remove(&session);

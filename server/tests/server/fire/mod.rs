@@ -2,6 +2,7 @@
 
 mod fire_attempts;
 mod fire_floods;
+mod fire_growth;
 mod fire_locks;
 mod fire_network;
 pub mod fire_orgs;

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use escale::crypto::SeededRandom;
-use escale::journal::make_id;
+use escale::journal::{ActionType, make_id};
 use escale::model::{Epoch, sha_s};
 use escale_server::engine::first_site;
 use escale_server::provider::{
-    Head, MemoryDatabase, MemoryProvider, Operation, Place, Provider, Spent, SqliteProvider, Tree,
+    Action, Head, MemoryDatabase, MemoryProvider, Operation, Place, Provider, Spent, SqliteProvider, Tree,
     conformance, inspect,
 };
 
@@ -42,7 +42,7 @@ fn a_newer_format_is_refused_and_left_untouched() {
     let path = folder.path().join("escale.db");
     drop(SqliteProvider::open(&path, &first_site(1).unwrap()).unwrap());
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute_batch("PRAGMA user_version = 7; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    raw.execute_batch("PRAGMA user_version = 8; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(raw);
     let before = std::fs::read(&path).unwrap();
     let error = SqliteProvider::open(&path, &first_site(1).unwrap()).err().unwrap();
@@ -50,12 +50,13 @@ fn a_newer_format_is_refused_and_left_untouched() {
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
-const FORMATS: [&str; 5] = [
+const FORMATS: [&str; 6] = [
     include_str!("../../../src/provider/sqlite/tables.sql"),
     include_str!("../../../src/provider/sqlite/operations.sql"),
     include_str!("../../../src/provider/sqlite/spent.sql"),
     include_str!("../../../src/provider/sqlite/heads.sql"),
     include_str!("../../../src/provider/sqlite/trees.sql"),
+    include_str!("../../../src/provider/sqlite/files.sql"),
 ];
 
 /// A file of an older format, in which two orgs were written to.
@@ -66,6 +67,7 @@ fn older(path: &Path, format: usize) {
     let used = if format == 2 { "('o', 'x', 't', 1, 'a', 'n', 7, 5, NULL)," } else { "" };
     raw.execute_batch(&format!(
         "INSERT INTO ops VALUES {used} ('o', 'x', 's', 1, 'a', 'n', 7, 5, x'00');
+         INSERT INTO actions VALUES (1, 'o/C@p', CAST('state' AS BLOB), 7, 'persist', '\u{e9}', '');
          INSERT INTO orgs VALUES ('o'), ('p');
          INSERT INTO meta VALUES ('epoch', CAST('[5,\"e\"]' AS BLOB)), ('highest', CAST('70' AS BLOB)),
            ('told', CAST('8' AS BLOB)), ('horizon', CAST('3' AS BLOB)), ('schema', x''),
@@ -80,7 +82,7 @@ fn older(path: &Path, format: usize) {
 
 #[test]
 fn each_format_before_is_brought_up() {
-    for format in [2, 3, 4, 5] {
+    for format in [2, 3, 4, 5, 6] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("escale.db");
         older(&path, format.min(3));
@@ -99,9 +101,14 @@ fn each_format_before_is_brought_up() {
         assert_eq!((&site.epoch, &site.last_epoch, site.generation), (&epoch, &epoch, 1));
         assert_eq!((site.commits, &*site.cursor_key), (commits, &[7][..]));
         assert_eq!(site.told, 70, "an org without a head was told up to the highest version of all");
-        let head = Head { epoch, commits, highest: 70, told: 8, horizon: 3 };
+        let head = Head { epoch, commits, highest: 70, told: 8, horizon: 3, kept: 0 };
         let heads = provider.read().unwrap().heads("", 9).unwrap();
-        assert_eq!(heads, [("o".to_owned(), head.clone()), ("p".to_owned(), head)]);
+        let operation = provider.read().unwrap().operation("o", "x", "a").unwrap().unwrap();
+        let state = Some(b"state".to_vec());
+        let (goblin, commit, timestamp) = ("o/C@p".into(), "\u{e9}".into(), String::new());
+        let action = Action { goblin, kind: ActionType::Persist, state, v: 7, commit, timestamp };
+        let kept = operation.bytes() + action.bytes();
+        assert_eq!(heads, [("o".to_owned(), Head { kept, ..head.clone() }), ("p".to_owned(), head)]);
         let mut tx = provider.write("o", std::time::Duration::ZERO).unwrap();
         let place = Place { org: "o", class: "C", pk: "p" };
         assert_eq!(tx.tree(place).unwrap(), None);
@@ -109,7 +116,7 @@ fn each_format_before_is_brought_up() {
         assert!(!tx.files().has_files().unwrap());
         tx.edit_files().refer(place, "sha").unwrap();
         assert_eq!(tx.operation("o", "x", "a").unwrap().unwrap().session, "s");
-        assert_eq!(tx.purge_operations(6, 9).unwrap(), 1);
+        assert_eq!(tx.purge_operations(6, 9).unwrap().rows, 1);
         assert_eq!(tx.spent("o", "x", "a").unwrap(), Some(Spent { v: Some(7) }));
         assert_eq!(tx.commit().unwrap(), commits + 1);
     }
@@ -141,7 +148,7 @@ fn an_id_that_is_kept_for_ever_takes_32_bytes() {
     tx.commit().unwrap();
     let kept = (bytes() - empty) / OPERATIONS;
     let mut tx = provider.write("org", wait).unwrap();
-    assert_eq!(tx.purge_operations(u64::MAX >> 1, OPERATIONS as usize).unwrap(), OPERATIONS);
+    assert_eq!(tx.purge_operations(u64::MAX >> 1, OPERATIONS as usize).unwrap().rows, OPERATIONS);
     tx.commit().unwrap();
     let spent = (bytes() - empty) / OPERATIONS;
     println!("{OPERATIONS} operations: {kept} bytes each with a result of 64, {spent} each without");

@@ -7,10 +7,10 @@
 use escale::model::Version;
 use escale::{Code, Error, Result};
 
-use super::Engine;
-use super::maintain::renew_all;
-use super::open::{WRITE_WAIT, fresh_name, next_epoch_after};
 use super::reached::Progress;
+use crate::engine::Engine;
+use crate::engine::maintain::renew_all;
+use crate::engine::open::{WRITE_WAIT, fresh_name, next_epoch_after};
 use crate::mark::Reached;
 use crate::provider::{Head, Provider, Server, Site};
 
@@ -21,7 +21,7 @@ const CLOCKS_MS_MAX: u64 = 60_000;
 impl Engine {
     /// The time of a write: the database's own if it has one, otherwise the instance's. Errors: `unavailable`
     /// if the two differ too much.
-    pub(super) fn time_by(&self, server: Option<&Server>) -> Result<Version> {
+    pub(in crate::engine) fn time_by(&self, server: Option<&Server>) -> Result<Version> {
         let own = self.clock.now_ms();
         let Some(Server { now_ms, .. }) = server else { return Ok(own) };
         let apart = own.abs_diff(*now_ms);
@@ -39,7 +39,7 @@ impl Engine {
 
     /// Renews every epoch, unless another instance has done it. Called when [`has_lost`] has found it
     /// necessary for that org.
-    pub(super) fn renew_what_was_lost(&self, org: &str, seen: Option<&Progress>) -> Result<()> {
+    pub(in crate::engine) fn renew_what_was_lost(&self, org: &str, seen: Option<&Progress>) -> Result<()> {
         let mut tx = self.provider.maintain(WRITE_WAIT)?;
         let (mut site, server) = (tx.site()?, tx.server()?);
         let Some(server) = server else { return Ok(()) };
@@ -107,7 +107,7 @@ impl Engine {
 
 /// Whether the database is another one than before, or has lost commits of the org. `seen` is the progress that was
 /// known before the head was read. An org without a head has the site's first one.
-pub(super) fn has_lost(
+pub(in crate::engine) fn has_lost(
     (site, server): (&Site, Option<&Server>),
     seen: Option<&Progress>,
     head: &Head,

@@ -12,25 +12,25 @@ const HEADS_MAX: usize = 10_000;
 
 /// The progress of an org.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Progress {
-    pub(super) epoch: Epoch,
+pub(in crate::engine) struct Progress {
+    pub(in crate::engine) epoch: Epoch,
     commits: u64,
 }
 
 /// The heads seen last, in two halves: the older one is forgotten as a whole.
 #[derive(Default)]
-pub(super) struct ReachedHeads(Mutex<[HashMap<String, Progress>; 2]>);
+pub(in crate::engine) struct ReachedHeads(Mutex<[HashMap<String, Progress>; 2]>);
 
 impl ReachedHeads {
     /// The progress of an org as far as it was seen. Ask before the snapshot opens in which the head is read:
     /// one that opened earlier may lack a commit that another thread has seen since.
-    pub(super) fn of(&self, org: &str) -> Option<Progress> {
+    pub(in crate::engine) fn of(&self, org: &str) -> Option<Progress> {
         let halves = self.lock();
         halves.iter().find_map(|half| half.get(org)).cloned()
     }
 
     /// Notes that an org has come as far as this head.
-    pub(super) fn saw(&self, org: &str, head: &Head) {
+    pub(in crate::engine) fn saw(&self, org: &str, head: &Head) {
         let mut halves = self.lock();
         let seen = Progress { epoch: head.epoch.clone(), commits: head.commits };
         if halves.iter().find_map(|half| half.get(org)).is_some_and(|before| !before.is_behind(&seen)) {
@@ -50,7 +50,7 @@ impl ReachedHeads {
 
 impl Progress {
     /// Whether a head lacks commits that this progress counts.
-    pub(super) fn is_lost_by(&self, head: &Head) -> bool {
+    pub(in crate::engine) fn is_lost_by(&self, head: &Head) -> bool {
         Progress { epoch: head.epoch.clone(), commits: head.commits }.is_behind(self)
     }
 
@@ -65,7 +65,7 @@ mod tests {
 
     fn head(ms: u64, commits: u64) -> Head {
         let epoch = Epoch::new(ms, "name").expect("an epoch");
-        Head { epoch, commits, highest: 0, told: 0, horizon: 0 }
+        Head { epoch, commits, highest: 0, told: 0, horizon: 0, kept: 0 }
     }
 
     #[test]
