@@ -108,7 +108,7 @@ impl Machine {
 
     /// The refused operation of that id.
     pub fn refused_op(&self, id: &str) -> Result<&PendingOp> {
-        self.router.outbox.table.refused_op(id)
+        self.router.outbox.table.refused_op(id).map(|(op, _)| op)
     }
 
     /// The key of a document by its class and key properties.

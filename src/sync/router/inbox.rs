@@ -8,7 +8,7 @@ use crate::journal::{Request, Wanted, WantedWrite};
 use crate::memory;
 use crate::model::order;
 use crate::store::RecordKey;
-use crate::sync::message::{Inbox, Write};
+use crate::sync::message::{Effect, Inbox, Write};
 use crate::sync::outbox;
 
 /// The ticket of sweeps whose result this session does not await.
@@ -88,7 +88,8 @@ impl Router {
                     let app = &*outbox.application;
                     match outbox::amend(&mut self.ctx, &mut outbox.table, app, &id, new.clone(), args) {
                         Ok(()) => {
-                            self.tabs.from_inbox.extend(key.map(|key| (new, key)));
+                            self.tabs.from_inbox.extend(key.map(|key| (new.clone(), key)));
+                            self.ctx.effects.push(Effect::Amended { id, by: new });
                             return Ok(());
                         }
                         // An earlier leader received the refusal and could not write it. The server will
@@ -102,6 +103,8 @@ impl Router {
                 }
             }
             Wanted::Discard(id) => match self.outbox.table.discard(&mut self.ctx, &id) {
+                // This tab may have issued it, and lists it as refused.
+                Ok(error) => self.ctx.effects.push(Effect::Accepted { id, result: Err(error) }),
                 Err(error) if error.code() == Code::BadOption => {
                     self.tabs.deferred.push((key, Wanted::Discard(id)));
                     return Ok(());

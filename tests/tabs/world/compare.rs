@@ -93,8 +93,13 @@ impl World {
             assert_eq!(rows, stored, "R9: tab {number} is not in step");
             let tab = self.tabs[number].as_ref().expect("open");
             for id in &tab.issued {
-                let is_told = tab.ended.contains_key(id) || tab.refused.contains(id);
-                assert!(is_told, "tab {number} was never told how {id} ended");
+                let end = tab.ended.get(id);
+                assert!(end.is_some(), "tab {number} was never told how {id} ended");
+                let is_settled = tab.saved.contains(id) || end.is_some_and(|end| end.is_err());
+                assert!(is_settled, "tab {number} was never told whether {id} is saved");
+            }
+            for id in &tab.refused {
+                assert!(tab.ended.contains_key(id), "tab {number} lists {id} as refused for ever");
             }
         }
         self.compare_reports();
