@@ -89,7 +89,7 @@ impl Router {
                     match outbox::amend(&mut self.ctx, &mut outbox.table, app, &id, new.clone(), args) {
                         Ok(()) => {
                             self.tabs.from_inbox.extend(key.map(|key| (new.clone(), key)));
-                            self.ctx.effects.push(Effect::Amended { id, by: new });
+                            self.tabs.untold.push((id.clone(), Effect::Amended { id, by: new }));
                             return Ok(());
                         }
                         // An earlier leader received the refusal and could not write it. The server will
@@ -103,8 +103,9 @@ impl Router {
                 }
             }
             Wanted::Discard(id) => match self.outbox.table.discard(&mut self.ctx, &id) {
-                // This tab may have issued it, and lists it as refused.
-                Ok(error) => self.ctx.effects.push(Effect::Accepted { id, result: Err(error) }),
+                Ok(error) => {
+                    self.tabs.untold.push((id.clone(), Effect::Accepted { id, result: Err(error) }));
+                }
                 Err(error) if error.code() == Code::BadOption => {
                     self.tabs.deferred.push((key, Wanted::Discard(id)));
                     return Ok(());
