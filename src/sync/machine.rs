@@ -238,6 +238,11 @@ impl Machine {
         self.router.tabs.next.is_some()
     }
 
+    /// Whether its schema knows all that the leader's knows, and more: it is to lead in the leader's place.
+    pub fn is_ahead(&self) -> bool {
+        self.is_following() && self.router.ctx.layout.as_ref().is_some_and(Layout::is_ahead)
+    }
+
     /// The machine as the leader in that generation from the first event on: its state was read in that
     /// generation.
     pub fn leading(mut self, generation: u64) -> Self {

@@ -276,7 +276,7 @@ fn key(number: usize) -> escale::model::Pk {
 }
 
 /// The leading tab issued a write, and the following tab decided about its refusal. The leading tab listed the write as
-/// refused for ever, and nothing told its application how it had ended.
+/// refused for ever, and its application never learned of the end.
 #[test]
 fn a_refused_write_that_a_follower_decides_about_ends_in_the_leading_tab() {
     for is_amended in [false, true] {

@@ -82,6 +82,10 @@ pub struct Tabs {
     pub untold: Vec<(OpId, Effect)>,
     /// Requests that must wait.
     pub deferred: Vec<(Option<RecordKey>, Wanted)>,
+    /// The requests for which this session has stepped down, as it does not understand them: once for each, since perhaps
+    /// no other session does. And whether it is about to.
+    pub passed_on: SortedSet<RecordKey>,
+    pub steps_down: bool,
     /// Whether the inbox is being read; if it must be read again, whether with the backup database.
     pub is_reading_inbox: bool,
     pub reads_inbox_again: Option<bool>,

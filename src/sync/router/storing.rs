@@ -159,7 +159,9 @@ impl Router {
 /// The journal's part of the next batch, with the requests of the inbox that it fulfils.
 fn journal_changes(outbox: &mut Outbox, tabs: &mut Tabs) -> Option<JournalInFlight> {
     let mut journal = outbox.journal_changes(tabs.take_done(), &tabs.from_inbox);
-    journal.iter_mut().for_each(|journal| journal.untold = std::mem::take(&mut tabs.untold));
+    if let Some(journal) = &mut journal {
+        journal.untold = std::mem::take(&mut tabs.untold);
+    }
     journal
 }
 
