@@ -50,6 +50,18 @@ pub enum Wanted {
     Signal(Signal),
 }
 
+impl Wanted {
+    /// Whether an operation with these documents and trees must not be issued before this request is carried out.
+    pub fn blocks(&self, write: &WantedWrite, keys: &[(Name, Pk)], names: impl Fn(&str) -> bool) -> bool {
+        let is_named = |id: &OpId| write.after.contains(id) || names(id);
+        match self {
+            Wanted::Write(held) => is_named(&held.id) || held.touches.iter().any(|key| keys.contains(key)),
+            Wanted::Amend { new, .. } => is_named(new),
+            _ => false,
+        }
+    }
+}
+
 impl Encode for Wanted {
     fn encode(&self, out: &mut Writer) {
         match self {

@@ -20,6 +20,7 @@ const SPARSE_BYTES: usize = PAGE_ROWS_BYTES / 4;
 const SPARSE_PAGES: usize = 64;
 
 /// The layout's own state: the used numbers, and the content of the pages.
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct Layout {
     pub(super) keys: StoreKeys,
     pub(super) session: String,
@@ -50,6 +51,8 @@ pub struct Layout {
     pub(super) newest: Option<SealId>,
     /// The generation that it writes under.
     pub(super) generation: Option<u64>,
+    /// Whether the schema knew more than the stored one, when the state was read.
+    pub(super) is_ahead: bool,
 }
 
 /// When the layout writes checkpoints and rewrites pages.
@@ -92,6 +95,7 @@ impl Layout {
             limits: Limits::default(),
             newest: None,
             generation: None,
+            is_ahead: false,
         }
     }
 
@@ -110,6 +114,11 @@ impl Layout {
     /// The generation that it writes under.
     pub fn generation(&self) -> Option<u64> {
         self.generation
+    }
+
+    /// Whether this session's schema knew all that the stored one knew, and more, when the state was read.
+    pub fn is_ahead(&self) -> bool {
+        self.is_ahead
     }
 
     /// The store's random name (R11).

@@ -96,12 +96,11 @@ pub async fn open<S: Store>(
     let is_damaged = damage.records > 0;
 
     let head = records.values().rev().find_map(|record| record.delta.head.clone());
-    let is_newer = is_newer(head.as_ref(), &schema)?;
+    let other = other_schema(head.as_ref(), &schema)?;
+    let is_ahead = other.as_ref().is_some_and(|other| schema.is_ahead_of(other));
     let mut memory = Memory::new(schema);
-    if is_newer {
-        // From now on an application with the older schema must not read this store.
-        memory.dirty.head = true;
-    }
+    // From now on an application with the older schema must not read this store.
+    memory.dirty.head |= other.is_some();
     let mut name = head.as_ref().map_or(session, |head| head.session.clone());
     let newest_era = records.values().map(|record| record.delta.newest_era()).max().unwrap_or_default();
     match head {
@@ -177,6 +176,7 @@ pub async fn open<S: Store>(
         limits: Limits::default(),
         newest: last.and_then(|last| seals.get(&last).copied()),
         generation: None,
+        is_ahead,
     };
     Ok(Opened { memory, layout, journal, damage, inbox, generation })
 }
@@ -201,15 +201,12 @@ fn pages_in_use(memory: &Memory, next: u64) -> Pages {
     pages
 }
 
-/// Whether the schema is newer than the one that the store was written under. Errors: `schema_mismatch`.
-fn is_newer(head: Option<&Head>, schema: &Schema) -> Result<bool> {
-    let Some(head) = head else { return Ok(false) };
-    if head.schema == schema.to_json() {
-        return Ok(false);
-    }
+/// The schema that the store was written under, if it is another one. Errors: `schema_mismatch`.
+fn other_schema(head: Option<&Head>, schema: &Schema) -> Result<Option<Schema>> {
+    let Some(head) = head.filter(|head| head.schema != schema.to_json()) else { return Ok(None) };
     let older = Schema::from_json(&head.schema).map_err(|e| Error::new(Code::SchemaMismatch, e.detail()))?;
     schema.check_follows(&older)?;
-    Ok(true)
+    Ok(Some(older))
 }
 
 /// Opens records of a table, each found under its key; `None` for one that was not sealed for that key. A

@@ -1,6 +1,6 @@
 //! Facts that one part of the machine returns and the machine hands to another. This file uses no part.
 
-use super::message::Swept;
+use super::message::{Effect, Swept};
 use crate::codec::Op;
 use crate::journal::{JournalRecord, OpId, PendingOp};
 use crate::memory::DocKey;
@@ -64,6 +64,8 @@ pub(super) struct JournalInFlight {
     pub written: Vec<(u64, OpId, u64)>,
     pub ended: Vec<(Option<u64>, JournalRecord)>,
     pub swept: Vec<(u64, Swept)>,
+    /// Operations that were decided about for another session, with the reports to the application.
+    pub untold: Vec<(OpId, Effect)>,
     /// Requests of the inbox that were fulfilled without a record.
     pub done: Vec<RecordKey>,
 }

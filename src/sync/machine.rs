@@ -108,7 +108,7 @@ impl Machine {
 
     /// The refused operation of that id.
     pub fn refused_op(&self, id: &str) -> Result<&PendingOp> {
-        self.router.outbox.table.refused_op(id)
+        self.router.outbox.table.refused_op(id).map(|(op, _)| op)
     }
 
     /// The key of a document by its class and key properties.
@@ -236,6 +236,11 @@ impl Machine {
     /// Whether it has begun a generation, and will lead once it has read the state.
     pub fn is_about_to_lead(&self) -> bool {
         self.router.tabs.next.is_some()
+    }
+
+    /// Whether its schema knows all that the leader's knows, and more: it is to lead in the leader's place.
+    pub fn is_ahead(&self) -> bool {
+        self.is_following() && self.router.ctx.layout.as_ref().is_some_and(Layout::is_ahead)
     }
 
     /// The machine as the leader in that generation from the first event on: its state was read in that

@@ -108,13 +108,18 @@ impl Tabs {
                 tabs.hear(word);
             }
         });
+        // The leader runs an older release of the application, and does not understand all that this tab writes.
+        let is_ahead = self.with(Machine::is_ahead) == Some(true);
         if self.claim.borrow().is_none() {
-            self.claim(Way::Queue);
+            self.claim(if is_ahead { Way::Steal } else { Way::Queue });
         }
         if !Claim::is_possible() {
             // There are no locks to queue for. If no leader answers the question below in time, this tab
             // leads.
             self.asked_ms.set(Some(now()));
+            if is_ahead {
+                self.take_over();
+            }
         }
         self.say("ask");
         self.post(Event::Tab(TabEvent::Look));

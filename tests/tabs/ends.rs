@@ -274,3 +274,32 @@ fn a_command_that_a_later_one_of_the_new_leader_outdates_is_undone_in_its_tab() 
 fn key(number: usize) -> escale::model::Pk {
     escale_testkit::schema::key(number).1
 }
+
+/// The leading tab issued a write, and the following tab decided about its refusal. The leading tab listed the write as
+/// refused for ever, and its application never learned of the end.
+#[test]
+fn a_refused_write_that_a_follower_decides_about_ends_in_the_leading_tab() {
+    for is_amended in [false, true] {
+        let mut play = Play::new(256 << 10);
+        play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+        look(&mut play.follower);
+        let refusal = play.leader.told.all().find(|(of, told)| *of == id(0) && !matches!(told, Told::Saved));
+        let Some((_, Told::Refused(code))) = refusal else { panic!("{refusal:?}") };
+        let end = if is_amended { Told::Amended(id(1)) } else { Told::Ended(Err(*code)) };
+        play.follower.feed(
+            if is_amended {
+                Event::Amend { id: id(0), new: id(1), args: Some(put(false)) }
+            } else {
+                Event::Discard(id(0))
+            },
+            play.now,
+        );
+        settle(&mut play.follower);
+        look(&mut play.leader);
+        play.until(|leader| leader.machine.operations().is_empty());
+        let told: Vec<_> = play.leader.told.all().filter(|(of, _)| *of == id(0)).collect();
+        assert_eq!(told.last(), Some(&(id(0).as_str(), &end)), "{told:?}");
+        let ends = play.leader.told.all().filter(|(of, told)| *of == id(1) && told.is_end());
+        assert_eq!(ends.count(), usize::from(is_amended), "the one in its place ends too");
+    }
+}

@@ -49,6 +49,7 @@ fn tabs_write_once_and_end_equal() {
         loses_words: seed % 2 == 0,
         has_faults: seed % 3 == 0,
         drops: false,
+        releases: false,
     });
 }
 
@@ -64,6 +65,7 @@ fn tabs_decide_about_refused_writes() {
             loses_words: seed % 2 == 0,
             has_faults: seed % 3 == 0,
             drops: false,
+            releases: false,
         }
     });
 }
@@ -80,6 +82,7 @@ fn r10_tabs_lose_nothing_saved_whichever_database_is_dropped() {
         loses_words: seed % 2 == 0,
         has_faults: seed % 3 == 0,
         drops: true,
+        releases: false,
     });
 }
 
@@ -96,5 +99,22 @@ fn r29_tabs_agree_on_local_documents_and_lose_none() {
         loses_words: seed % 2 == 0,
         has_faults: seed % 3 == 0,
         drops: seed % 5 == 0,
+        releases: false,
+    });
+}
+
+#[test]
+fn r10_two_releases_of_an_application_lose_nothing_saved() {
+    let promise = "what a tab was told to be saved outlives every leader that does not understand it";
+    play("tabs-releases", promise, 400, |seed| Plan {
+        tabs: 2 + (seed % 3) as usize,
+        steps: 250,
+        has_locals: true,
+        is_wild: seed % 4 == 1,
+        sweeps: false,
+        loses_words: seed % 2 == 0,
+        has_faults: seed % 3 == 0,
+        drops: false,
+        releases: true,
     });
 }

@@ -11,7 +11,7 @@ use escale::{Code, Error, Kind};
 
 use super::ends::{Play, id, put};
 use super::regressions::{NOW, lead, look, open, settle};
-use super::tab::{Fault, Tab, Task, store_name};
+use super::tab::{Fault, LOCAL, Tab, Task, store_name};
 use escale_testkit::client::Call;
 use escale_testkit::schema::{key, name};
 
@@ -85,17 +85,20 @@ fn a_request_that_cannot_be_opened_is_told_and_deleted() {
     assert_eq!(defs, [&good]);
 }
 
-/// A tab with a newer schema wrote an operation that the leader cannot issue.
+/// A tab changed a local document that another one had deleted.
 #[test]
 fn an_operation_that_the_leader_cannot_issue_is_refused_and_taken_once() {
     let device = MemoryDevice::shared();
     let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
     lead(&mut leader);
     look(&mut follower);
-    hand_in(&follower, 1, Wanted::Write(write(id(1), "Unknown")));
+    let (key, set) = (Value::Array(vec!["gone".into()]), Value::from([("a", Value::from(1))]));
+    let args = Value::from([("class", LOCAL.into()), ("key", key), ("set", set)]);
+    let patch = WantedWrite { name: "doc.patch".into(), args, touches: vec![], ..write(id(1), "Doc") };
+    hand_in(&follower, 1, Wanted::Write(patch));
     look(&mut leader);
     let end = leader.ended.get(&id(1)).map(|end| end.as_ref().map_err(Error::code).copied());
-    assert!(matches!(end, Some(Err(Code::UnknownClass))), "{end:?}");
+    assert!(matches!(end, Some(Err(Code::NotFound))), "{end:?}");
     assert_eq!((ids(&leader), requests(&leader)), (vec![], vec![]));
     // Its outcome is stored: the same request again changes nothing.
     hand_in(&follower, 2, Wanted::Write(write(id(1), "Doc")));

@@ -11,6 +11,7 @@ mod histories;
 mod inbox;
 mod leads_again;
 mod regressions;
+mod releases;
 mod reloads;
 mod roles;
 mod stalled;

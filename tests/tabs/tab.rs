@@ -9,7 +9,6 @@ use escale::codec::SyncRequest;
 use escale::crypto::{Random, SeededRandom};
 use escale::journal::{PendingOp, Policy};
 use escale::memory::{Content, DocKey};
-use escale::model::schema::Schema;
 use escale::storage::{Damage, FoundPage, Limits};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
@@ -17,10 +16,9 @@ use escale::sync::{Clock, Effect, Event, Machine, Mode, TabEffect, TabEvent};
 use escale::{Code, Error};
 
 use super::told::{Reports, Told};
+use super::world::releases::Release;
 use escale_testkit::asleep::check_asleep;
 use escale_testkit::client::{Call, Duty, Opening};
-use escale_testkit::schema::SCHEMA;
-use escale_testkit::world::writes::Counters;
 
 /// A request of a tab to the device.
 pub enum Task {
@@ -105,14 +103,6 @@ pub struct Tab {
 /// The local class of the tabs. The server has none, and its name is the last one: positions of the others stay.
 pub const LOCAL: &str = "Zettel";
 
-thread_local! {
-    static SCHEMA_HERE: Schema = {
-        let classes = SCHEMA.trim_end().strip_suffix('}').expect("classes");
-        let text = format!(r#"{classes}, "{LOCAL}": {{ "key": ["id"], "local": true }} }}"#);
-        Schema::from_json(&text).expect("a schema")
-    };
-}
-
 pub const ORG: &str = "org";
 pub const ACCOUNT: &str = "account0";
 
@@ -129,17 +119,28 @@ impl Tab {
 
     /// The same after a database was dropped. Returns the damage found as well.
     pub fn open_damaged(device: &MemoryDevice, seed: u64, policy: Policy, limits: Limits) -> (Self, Damage) {
+        let release = Release { policy, ..Release::newest() };
+        Tab::open_as(device, seed, &release, limits).expect("a store")
+    }
+
+    /// Opens a release of the application.
+    pub fn open_as(
+        device: &MemoryDevice,
+        seed: u64,
+        release: &Release,
+        limits: Limits,
+    ) -> escale::Result<(Self, Damage)> {
         let opening = Opening {
             x: [9; 32],
             limits,
-            application: Box::new(Counters { policy }),
+            application: release.application(),
             seed,
-            ..Opening::of(ORG, ACCOUNT, SCHEMA_HERE.with(Schema::clone))
+            ..Opening::of(ORG, ACCOUNT, release.schema.clone())
         };
         let lacks_random = Rc::new(Cell::new(false));
         let (random, is_empty) = (SeededRandom::new(seed ^ 0xabcd), Rc::clone(&lacks_random));
         let source = Box::new(Source { random, is_empty });
-        let opened = opening.open_with(device, source).expect("a store");
+        let opened = opening.open_with(device, source)?;
         let damage = opened.damage;
         let machine = opened.machine.following();
         let mut tab = Tab {
@@ -173,7 +174,7 @@ impl Tab {
         };
         tab.arrived.push_back(Event::Started);
         tab.arrived.push_back(Event::Tab(TabEvent::Look));
-        (tab, damage)
+        Ok((tab, damage))
     }
 
     /// Passes an event to the machine. Checks that the effects name each change of the status and of the role.

@@ -1,8 +1,10 @@
 //! The tabs of one browser, the model of the server, and a random scheduler that does one thing at a time.
 
 mod compare;
+mod heal;
 mod in_step;
 mod local;
+pub mod releases;
 mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +19,7 @@ use escale::store::MemoryDevice;
 use escale::sync::{Event, Phase, Refusal, StorageState, TabEvent, Write};
 
 use self::local::Locals;
+use self::releases::Release;
 use super::tab::{Fault, LOCAL, Tab, Task, store_name};
 use super::told::{Reports, Told};
 use escale_testkit::backend::Backend;
@@ -46,6 +49,8 @@ pub struct Plan {
     pub has_faults: bool,
     /// All tabs end at once, and the browser drops one of the two databases.
     pub drops: bool,
+    /// Each slot of tabs has a release of the application of its own, and writes all that it knows.
+    pub releases: bool,
 }
 
 pub struct World {
@@ -57,9 +62,12 @@ pub struct World {
     /// The number of batches of state that the device has written.
     stored: u64,
     random: SeededRandom,
-    policy: Policy,
+    /// The release of the application in each slot of tabs.
+    releases: Vec<Release>,
     limits: Limits,
     editions: u64,
+    /// Whether commits have failed, also once the history ends.
+    had_faults: bool,
     /// Operations that some tab reported as saved; and those that the application has decided about.
     saved: BTreeSet<String>,
     decided: BTreeSet<String>,
@@ -92,6 +100,12 @@ impl World {
         };
         let policies = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
         let policy = if plan.is_wild { policies[pick(5) as usize] } else { Policy::Ask };
+        let release = Release { policy, ..Release::newest() };
+        let mut releases = vec![release; plan.tabs];
+        if plan.releases {
+            let any = [Release::any(&mut pick), Release::any(&mut pick)];
+            releases = (0..plan.tabs).map(|slot| any[slot % 2].clone()).collect();
+        }
         let mut world = World {
             plan,
             device: MemoryDevice::shared(),
@@ -100,9 +114,10 @@ impl World {
             now: NOW + 10_000,
             stored: 0,
             random,
-            policy,
+            releases,
             limits,
             editions: 0,
+            had_faults: plan.has_faults,
             saved: BTreeSet::new(),
             decided: BTreeSet::new(),
             amendments: BTreeMap::new(),
@@ -131,9 +146,21 @@ impl World {
     fn open(&mut self, number: usize) {
         if self.tabs[number].is_none() {
             let seed = self.below(1 << 40);
-            let (tab, damage) = Tab::open_damaged(&self.device, seed, self.policy, self.limits);
-            assert!(self.plan.drops || !damage.any(), "R7: {damage:?}");
+            let opened = Tab::open_as(&self.device, seed, &self.releases[number], self.limits);
+            let (tab, damage) = match opened {
+                // The store is of a later release.
+                Err(error) if self.plan.releases && error.code() == Code::SchemaMismatch => return,
+                opened => opened.expect("a store"),
+            };
+            // A leader that knows more writes records again. The device may say that such a batch failed, although it
+            // was written. A leader that then opens the store again loads its documents again (R14).
+            let may_load_again = self.plan.releases && self.had_faults;
+            assert!(self.plan.drops || may_load_again || !damage.any(), "R7: {damage:?}");
+            let is_ahead = tab.machine.is_ahead();
             self.tabs[number] = Some(tab);
+            if is_ahead {
+                self.take_over(number);
+            }
         }
     }
 
@@ -253,6 +280,7 @@ impl World {
         let what = self.below(20);
         let doc = self.below(if self.plan.is_wild { DOCS as u64 } else { COUNTERS as u64 }) as usize;
         match what {
+            5..=10 if self.plan.releases => self.act_of_release(number),
             0 if self.plan.is_wild => {
                 let pk = key(doc).1;
                 let def = Def::document(&name("Doc"), &pk);
@@ -292,6 +320,10 @@ impl World {
 
     /// Issues an operation, if it is possible. Returns its id.
     fn issue(&mut self, number: usize, name: &str, args: Value) -> Option<String> {
+        self.issue_after(number, name, args, Vec::new())
+    }
+
+    fn issue_after(&mut self, number: usize, name: &str, args: Value, after: Vec<String>) -> Option<String> {
         let now = self.now;
         let id = make_id(now, &mut self.random).expect("an id");
         let tab = self.tab(number);
@@ -299,7 +331,7 @@ impl World {
             return None;
         }
         tab.issued.insert(id.clone());
-        let write = Write { id: id.clone(), name: name.into(), args, touches: vec![], after: vec![] };
+        let write = Write { id: id.clone(), name: name.into(), args, touches: vec![], after };
         tab.feed(Event::Write(write), now);
         self.writes += 1;
         self.locals.issued.insert(id.clone());
@@ -406,85 +438,13 @@ impl World {
             |end: &escale::Result<u64>| end.as_ref().is_err_and(|e| of_decisions.contains(&e.code()));
         self.decided.extend(tab.ended.iter().filter(|(_, end)| undone(end)).map(|(id, _)| id.clone()));
         // When a subscription ends, its documents are no longer shown.
-        let counters = if self.plan.is_wild { 0 } else { COUNTERS };
+        // A release without an operation's function does not know which documents it changes.
+        let counters = if self.plan.is_wild || self.plan.releases { 0 } else { COUNTERS };
         for counter in 0..counters {
             let key = (0, key(counter).1);
             let Some(n) = tab.seen(&key) else { continue };
             let before = tab.counters.insert(key, n).unwrap_or(0);
             assert!(n >= before, "tab {number}: counter {counter} goes back from {before} to {n}");
-        }
-    }
-
-    /// All tabs thaw, messages arrive, and time passes until nothing more happens.
-    fn heal(&mut self) {
-        (self.plan.loses_words, self.plan.has_faults) = (false, false);
-        self.open(0);
-        for number in 0..self.tabs.len() {
-            if let Some(tab) = &mut self.tabs[number] {
-                tab.is_frozen = false;
-            }
-        }
-        self.settle();
-        // A subscription is lost with its tab, if the tab had not sent it to the leader.
-        self.tab(0).arrived.push_back(Event::Subscribe(Def::class_of(&name("Doc"))));
-        // Past the longest delay, and a pull of everything.
-        for _ in 0..16 {
-            // A tab may have ended before it could lead. The tab that holds the lock tries until it leads.
-            let next = self.tabs.iter().position(|tab| tab.as_ref().is_some_and(Tab::is_unfenced));
-            if next.is_some() || self.tabs.iter().flatten().all(|tab| tab.machine.is_following()) {
-                self.take_over(next.unwrap_or(0));
-                self.settle();
-            }
-            // If messages are lost, each tab polls by itself from time to time.
-            for tab in self.tabs.iter_mut().flatten() {
-                tab.arrived.push_back(Event::Tab(TabEvent::Look));
-            }
-            self.settle();
-            for number in 0..self.tabs.len() {
-                while self.plan.is_wild && self.tabs[number].is_some() && self.has_refused(number) {
-                    self.decide(number);
-                    self.settle();
-                }
-            }
-            self.now += 31_000;
-        }
-        self.settle();
-    }
-
-    fn has_refused(&mut self, number: usize) -> bool {
-        let tab = self.tab(number);
-        tab.machine.operations().iter().any(|(op, _)| op.state.refused.is_some())
-    }
-
-    fn settle(&mut self) {
-        for round in 0.. {
-            assert!(round < 5_000, "the tabs never come to rest");
-            let mut is_busy = false;
-            for number in 0..self.tabs.len() {
-                let now = self.now;
-                if self.tabs[number].is_none() {
-                    continue;
-                }
-                while !self.tab(number).tasks.is_empty() {
-                    is_busy = true;
-                    self.work(number);
-                }
-                if let Some((request_number, request)) = self.tab(number).sent.take() {
-                    is_busy = true;
-                    let reply = Ok(self.answer(&request, now));
-                    self.tab(number).arrived.push_back(Event::Replied { number: request_number, reply });
-                }
-                while let Some(event) = self.tab(number).arrived.pop_front() {
-                    is_busy = true;
-                    self.tab(number).feed(event, now);
-                    self.note(number);
-                }
-                self.wake(number);
-            }
-            if !is_busy {
-                return;
-            }
-            self.now += 1;
         }
     }
 }

@@ -1,7 +1,23 @@
-//! Checks whether a schema is compatible with the older one under which a store was written.
+//! Compares a schema with the one under which a store was written: whether it is compatible, and whether it knows more.
 
-use super::Schema;
+use super::{Class, Collection, Schema};
 use crate::error::{Code, Result, fail};
+
+/// Whether a schema knows all that the other one knows, and more. Of two schemas, this is true of one at most: sessions
+/// that compare themselves do not take turns for ever.
+pub(super) fn is_ahead(of: &Schema, other: &Schema) -> bool {
+    knows(of, other) && !knows(other, of)
+}
+
+fn knows(schema: &Schema, other: &Schema) -> bool {
+    let has = |class: &Class, was: &Class| {
+        let has_collection = |was: &Collection| class.collection(was.name()).is_ok();
+        class.release() >= was.release()
+            && was.collections().iter().all(has_collection)
+            && was.indexes().iter().all(|index| class.indexes().contains(index))
+    };
+    other.classes().iter().all(|was| schema.class(was.name().as_str()).is_ok_and(|class| has(class, was)))
+}
 
 pub(super) fn check_follows(newer: &Schema, older: &Schema) -> Result<()> {
     for was in older.classes() {

@@ -84,6 +84,12 @@ impl Schema {
         compare::check_follows(self, older)
     }
 
+    /// Whether this schema knows every class, collection and index of the other one, and more. Its session then
+    /// understands all that a session with the other one writes.
+    pub fn is_ahead_of(&self, other: &Schema) -> bool {
+        compare::is_ahead(self, other)
+    }
+
     /// A schema of classes that were checked. `src/codec/schema.rs` reads them.
     pub(crate) fn new(classes: Vec<Class>) -> Self {
         Schema { classes, left_out: Vec::new() }

@@ -253,13 +253,14 @@ impl Outbox {
         let ids = written.iter().map(|(_, id, _)| id).chain(written.iter().flat_map(replaced));
         changes.taken = ids.filter_map(|id| inbox.get(id)).copied().collect();
         changes.taken.extend(&done);
-        Some(JournalInFlight { changes, written, ended, swept, done })
+        Some(JournalInFlight { changes, written, ended, swept, untold: Vec::new(), done })
     }
 
     /// The journal's part of a batch is on the device (in incognito, in memory): its operations are saved
     /// (R10). Returns the operations that have a record now.
     pub fn journal_committed(&mut self, ctx: &mut Ctx, in_flight: JournalInFlight) -> Vec<OpId> {
-        let JournalInFlight { changes, written, swept, .. } = in_flight;
+        let JournalInFlight { changes, written, swept, untold, .. } = in_flight;
+        ctx.effects.extend(untold.into_iter().map(|(_, report)| report));
         self.table.due.given_up.retain(|op| changes.deletes.binary_search(&op.record).is_err());
         for record in changes.records {
             self.journal.index(&record);
@@ -313,7 +314,7 @@ impl Outbox {
 
     /// Nothing of the batch was written: all of it is due again. Returns the fulfilled requests of the inbox.
     pub fn journal_failed(&mut self, in_flight: JournalInFlight) -> Vec<RecordKey> {
-        let JournalInFlight { changes, written, ended, swept, done } = in_flight;
+        let JournalInFlight { changes, written, ended, swept, done, .. } = in_flight;
         self.journal.swept.extend(swept);
         self.journal.strays = changes.strays;
         let due = &mut self.table.due;

@@ -5,7 +5,7 @@ use super::conflicts::{doubt, is_rebased};
 use super::local::refuse_local;
 use super::table::{Table, unpin};
 use crate::codec::Fault;
-use crate::error::{Code, Error, Result, fail};
+use crate::error::{Code, Error, Result};
 use crate::journal::{Change, IfVersion, OpId, PendingOp, changes_of};
 use crate::memory::DocKey;
 use crate::model::Value;
@@ -113,25 +113,21 @@ impl Table {
         op.state.replaces
     }
 
-    /// Discards a refused operation; those that it blocked continue. The session that issued it may not know of
-    /// the refusal yet.
-    pub fn discard(&mut self, ctx: &mut Ctx, id: &str) -> Result<()> {
-        let op = &self.refused_op(id)?.state;
-        let (order, id, error) = (op.order, op.id.clone(), op.refused.as_ref().map(error_of));
+    /// Discards a refused operation, and returns why it was refused; those that it blocked continue. The session that
+    /// issued it may not know of the refusal yet.
+    pub fn discard(&mut self, ctx: &mut Ctx, id: &str) -> Result<Error> {
+        let (op, fault) = self.refused_op(id)?;
+        let (order, id, error) = (op.state.order, op.state.id.clone(), error_of(fault));
         let replaces = self.give_up(ctx, order);
-        if let Some(error) = error {
-            self.tell_end(ctx, &id, replaces, Err(&error));
-        }
-        Ok(())
+        self.tell_end(ctx, &id, replaces, Err(&error));
+        Ok(error)
     }
 
-    /// The refused operation of that id.
-    pub fn refused_op(&self, id: &str) -> Result<&PendingOp> {
-        match self.get(id) {
-            Some(op) if op.state.refused.is_some() => Ok(op),
-            Some(_) => fail(Code::BadOption, "the operation was not refused"),
-            None => fail(Code::NotFound, "there is no such operation"),
-        }
+    /// The refused operation of that id, and why it was refused.
+    pub fn refused_op(&self, id: &str) -> Result<(&PendingOp, &Fault)> {
+        let op = self.get(id).ok_or_else(|| Error::new(Code::NotFound, "there is no such operation"))?;
+        let fault = op.state.refused.as_ref();
+        Ok((op, fault.ok_or_else(|| Error::new(Code::BadOption, "the operation was not refused"))?))
     }
 }
 
@@ -146,7 +142,7 @@ pub fn amend(
     new: OpId,
     args: Option<Value>,
 ) -> Result<()> {
-    let op = table.refused_op(id)?;
+    let (op, _) = table.refused_op(id)?;
     let (order, name, after) = (op.state.order, op.state.name.clone(), op.state.after.clone());
     let args = args.unwrap_or_else(|| op.state.args.clone());
     let touches = op.keys.clone();

@@ -47,7 +47,7 @@ pub fn check_write(ctx: &Ctx, table: &Table, name: &str, args: &Value) -> Result
 /// Checks whether a refused operation can be issued again in its place, with the same arguments or
 /// others. Errors: `not_found`, and those of [`check_write`].
 pub fn check_amendment(ctx: &Ctx, table: &Table, id: &str, args: Option<&Value>) -> Result<()> {
-    let op = table.refused_op(id)?;
+    let (op, _) = table.refused_op(id)?;
     check_at(ctx, table, &op.state.name, args.unwrap_or(&op.state.args), op.state.order)
 }
 

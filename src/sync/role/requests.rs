@@ -1,7 +1,7 @@
 //! The leader's knowledge of the inbox: which requests it has fulfilled.
 
 use super::state::Tabs;
-use crate::journal::OpId;
+use crate::journal::{OpId, Wanted};
 use crate::store::RecordKey;
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, TabEffect};
@@ -15,6 +15,13 @@ impl Tabs {
     /// Restores the list: the batch was not written.
     pub fn put_back_done(&mut self, done: Vec<RecordKey>) {
         self.done.extend(done);
+    }
+
+    /// Another release of the application made the request, and this session's schema does not know its class or
+    /// collection. It rests as it is, until a session leads that understands it.
+    pub fn hold(&mut self, key: Option<RecordKey>, wanted: Wanted) {
+        self.steps_down |= key.is_some_and(|key| self.passed_on.insert(key));
+        self.deferred.push((key, wanted));
     }
 
     /// The operation has a journal record, and no longer needs its request.

@@ -6,7 +6,7 @@ use crate::journal::{OpId, PendingOp, Request, Wanted, WantedWrite};
 use crate::model::{Def, SortedMap, SortedSet};
 use crate::store::RecordKey;
 use crate::sync::context::{Ctx, Role};
-use crate::sync::message::Phase;
+use crate::sync::message::{Effect, Phase};
 
 /// Orders from here on belong to operations that the leader has not taken in yet.
 pub const ORDER_FLOOR: u64 = 1 << 52;
@@ -76,8 +76,16 @@ pub struct Tabs {
     pub from_inbox: SortedMap<OpId, RecordKey>,
     pub met: SortedSet<RecordKey>,
     pub done: Vec<RecordKey>,
+    /// Refused operations that were amended or discarded for another session, each with the report on that to this
+    /// session's own application. It may have issued them, and lists them as refused. The report waits until the
+    /// decision is on the device: the next leader may take in another one first.
+    pub untold: Vec<(OpId, Effect)>,
     /// Requests that must wait.
     pub deferred: Vec<(Option<RecordKey>, Wanted)>,
+    /// The requests for which this session has stepped down, as it does not understand them: once for each, since perhaps
+    /// no other session does. And whether it is about to.
+    pub passed_on: SortedSet<RecordKey>,
+    pub steps_down: bool,
     /// Whether the inbox is being read; if it must be read again, whether with the backup database.
     pub is_reading_inbox: bool,
     pub reads_inbox_again: Option<bool>,

@@ -153,7 +153,7 @@ impl Router {
                 let outbox = &mut self.outbox;
                 outbox::amend(&mut self.ctx, &mut outbox.table, &*outbox.application, &id, new, args)
             }
-            Event::Discard(id) => self.outbox.table.discard(&mut self.ctx, &id),
+            Event::Discard(id) => self.outbox.table.discard(&mut self.ctx, &id).map(drop),
             Event::History { ticket, key } => {
                 self.readings().history(ticket, key);
                 Ok(())

@@ -354,6 +354,10 @@ impl Replay<'_> {
         let mut orders: SortedMap<OpId, u64> = SortedMap::new();
         // A session that is about to lead carries out these amendments and discards itself.
         let dealt = if self.tabs.next.is_none() { self.tabs.dealt.clone() } else { SortedSet::new() };
+        // Written, although the device said that it was not: otherwise the operation is here again.
+        let untold = std::mem::take(&mut self.tabs.untold).into_iter();
+        let is_over = |(id, _): &(OpId, Effect)| !self.outbox.table.by_id.contains_key(id);
+        self.ctx.effects.extend(untold.filter(is_over).map(|(_, report)| report));
         for id in dealt {
             let order = self.outbox.table.by_id[&id];
             if let Some(op) = self.outbox.table.remove(order) {

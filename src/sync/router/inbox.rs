@@ -4,11 +4,12 @@
 use super::dispatch::Router;
 use super::follow::Replay;
 use crate::error::{Code, Result};
-use crate::journal::{Request, Wanted, WantedWrite};
+use crate::journal::{Change, Request, Wanted, WantedWrite, changes_of};
 use crate::memory;
-use crate::model::order;
+use crate::model::{Name, Pk, order};
 use crate::store::RecordKey;
-use crate::sync::message::{Inbox, Write};
+use crate::sync::context::Role;
+use crate::sync::message::{Effect, Inbox, Write};
 use crate::sync::outbox;
 
 /// The ticket of sweeps whose result this session does not await.
@@ -73,6 +74,10 @@ impl Router {
             // All earlier requests are carried out.
             None => self.tabs.commanded.clear(),
         }
+        // The next session in the queue for the lead may understand them.
+        if std::mem::take(&mut self.tabs.steps_down) && self.ctx.role == Role::Leader {
+            return self.depose();
+        }
         Ok(())
     }
 
@@ -88,7 +93,8 @@ impl Router {
                     let app = &*outbox.application;
                     match outbox::amend(&mut self.ctx, &mut outbox.table, app, &id, new.clone(), args) {
                         Ok(()) => {
-                            self.tabs.from_inbox.extend(key.map(|key| (new, key)));
+                            self.tabs.from_inbox.extend(key.map(|key| (new.clone(), key)));
+                            self.tabs.untold.push((id.clone(), Effect::Amended { id, by: new }));
                             return Ok(());
                         }
                         // An earlier leader received the refusal and could not write it. The server will
@@ -97,11 +103,20 @@ impl Router {
                             self.tabs.deferred.push((key, Wanted::Amend { id, new, args: again }));
                             return Ok(());
                         }
-                        Err(error) => self.outbox.table.refuse(&mut self.ctx, new, error),
+                        Err(error) if error.code() == Code::NotFound => {
+                            self.outbox.table.refuse(&mut self.ctx, new, error);
+                        }
+                        Err(_) => {
+                            self.tabs.hold(key, Wanted::Amend { id, new, args: again });
+                            return Ok(());
+                        }
                     }
                 }
             }
             Wanted::Discard(id) => match self.outbox.table.discard(&mut self.ctx, &id) {
+                Ok(error) => {
+                    self.tabs.untold.push((id.clone(), Effect::Accepted { id, result: Err(error) }));
+                }
                 Err(error) if error.code() == Code::BadOption => {
                     self.tabs.deferred.push((key, Wanted::Discard(id)));
                     return Ok(());
@@ -109,6 +124,12 @@ impl Router {
                 // Already amended or discarded, here or in another session: nothing is left of it.
                 _ => {}
             },
+            Wanted::Subscribe(ref def) | Wanted::Unsubscribe(ref def) | Wanted::Lease(ref def, _)
+                if self.ctx.memory.schema().check_def(def).is_err() =>
+            {
+                self.tabs.hold(key, wanted);
+                return Ok(());
+            }
             Wanted::Subscribe(def) => self.subscribe(def)?,
             Wanted::Unsubscribe(def) => self.unsubscribe(&def),
             Wanted::Lease(def, lease) => drop(memory::lease(&mut self.ctx.memory, &def, lease)),
@@ -122,31 +143,59 @@ impl Router {
 
 impl Replay<'_> {
     fn take_write(&mut self, key: Option<RecordKey>, wanted: WantedWrite) -> Result<()> {
-        let WantedWrite { id, name, args, at, touches, after, base, bases, insists } = wanted;
-        if self.outbox.is_taken_in(&id) {
+        if self.outbox.is_taken_in(&wanted.id) {
             self.tabs.done.extend(key);
             return Ok(());
         }
-        let local = outbox::local_changes(self.ctx.memory.schema(), &name, &args).unwrap_or_default();
-        let touches = touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
-        let write = Write { id: id.clone(), name, args, touches, after };
-        match self.outbox.table.write(self.ctx, write) {
+        let Ok(changes) = changes_of(self.ctx.memory.schema(), &wanted.name, &wanted.args) else {
+            self.tabs.hold(key, Wanted::Write(wanted));
+            return Ok(());
+        };
+        if self.is_behind_deferred(&wanted, &changes.unwrap_or_default()) {
+            self.tabs.deferred.push((key, Wanted::Write(wanted)));
+            return Ok(());
+        }
+        let id = wanted.id.clone();
+        let local = outbox::local_changes(self.ctx.memory.schema(), &wanted.name, &wanted.args)?;
+        let keys = wanted.touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk));
+        let (touches, after) = (keys.collect(), wanted.after.clone());
+        let (name, args) = (wanted.name.clone(), wanted.args.clone());
+        match self.outbox.table.write(self.ctx, Write { id: id.clone(), name, args, touches, after }) {
             Ok(()) => {
                 if let Some(op) = self.outbox.table.get_mut(&id) {
-                    op.state.at = at;
-                    op.state.base = base;
-                    op.state.bases = bases;
-                    op.state.insists = outbox::places_left(&insists, &local);
-                    op.issued.iter_mut().for_each(|issued| issued.insists = Some(insists.clone()));
+                    op.state.at = wanted.at;
+                    op.state.base = wanted.base;
+                    op.state.bases = wanted.bases;
+                    op.state.insists = outbox::places_left(&wanted.insists, &local);
+                    op.issued.iter_mut().for_each(|issued| issued.insists = Some(wanted.insists.clone()));
                 }
                 self.tabs.from_inbox.extend(key.map(|key| (id, key)));
             }
-            // Issued by another version of the application, or a change of a local document that is deleted meanwhile.
-            Err(error) => {
+            // A change of a local document that is deleted meanwhile.
+            Err(error) if error.code() == Code::NotFound => {
                 self.outbox.table.refuse(self.ctx, id, error);
                 self.tabs.done.extend(key);
             }
+            // It is saved, and nobody has decided about it: it is tried again.
+            Err(error) => {
+                self.tabs.deferred.push((key, Wanted::Write(wanted)));
+                return Err(error);
+            }
         }
         Ok(())
+    }
+
+    /// Whether a request that waits comes first: it concerns one of the documents, a parent of one, or an operation
+    /// that this one names.
+    fn is_behind_deferred(&self, wanted: &WantedWrite, changes: &[Change]) -> bool {
+        if self.tabs.deferred.is_empty() {
+            return false;
+        }
+        let trees = changes.iter().filter_map(|change| change.tree.as_ref());
+        let mut keys: Vec<(Name, Pk)> =
+            trees.map(|tree| (self.ctx.memory.class_name(tree), tree.1.clone())).collect();
+        keys.extend(wanted.touches.iter().cloned());
+        let names = |id: &str| changes.iter().any(|change| change.expects(id));
+        self.tabs.deferred.iter().any(|(_, other)| other.blocks(wanted, &keys, names))
     }
 }

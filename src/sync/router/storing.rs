@@ -158,7 +158,11 @@ impl Router {
 
 /// The journal's part of the next batch, with the requests of the inbox that it fulfils.
 fn journal_changes(outbox: &mut Outbox, tabs: &mut Tabs) -> Option<JournalInFlight> {
-    outbox.journal_changes(tabs.take_done(), &tabs.from_inbox)
+    let mut journal = outbox.journal_changes(tabs.take_done(), &tabs.from_inbox);
+    if let Some(journal) = &mut journal {
+        journal.untold = std::mem::take(&mut tabs.untold);
+    }
+    journal
 }
 
 fn journal_committed(ctx: &mut Ctx, outbox: &mut Outbox, tabs: &mut Tabs, journal: JournalInFlight) {
@@ -167,7 +171,8 @@ fn journal_committed(ctx: &mut Ctx, outbox: &mut Outbox, tabs: &mut Tabs, journa
     }
 }
 
-fn journal_failed(outbox: &mut Outbox, tabs: &mut Tabs, journal: JournalInFlight) {
+fn journal_failed(outbox: &mut Outbox, tabs: &mut Tabs, mut journal: JournalInFlight) {
+    tabs.untold.append(&mut journal.untold);
     let done = outbox.journal_failed(journal);
     tabs.put_back_done(done);
 }

@@ -122,7 +122,7 @@ impl World {
     /// All tabs show the local documents that the device has. No write of a slot that a tab reported as saved is missing
     /// (R10, R29).
     pub(super) fn compare_locals(&mut self) {
-        let (reopened, _) = Tab::open_damaged(&self.device, 1, self.policy, self.limits);
+        let (reopened, _) = self.reopened(0);
         for doc in (0..self.tabs.len()).map(|n| format!("own{n}")).chain([SHARED.to_owned()]) {
             let stored = seen(&reopened, &doc);
             for (number, tab) in self.tabs.iter().enumerate() {

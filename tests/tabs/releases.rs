@@ -1,0 +1,220 @@
+//! Two releases of an application in two tabs, by hand. The older one knows less, and leads.
+
+use escale::Code;
+use escale::journal::Policy;
+use escale::model::{Def, Value};
+use escale::storage::Limits;
+use escale::store::{MemoryDevice, Table};
+use escale::sync::{Event, Write};
+
+use super::ends::{id, put};
+use super::regressions::{NOW, lead, look, settle};
+use super::tab::{LOCAL, Tab, Task};
+use super::world::releases::{FEATURES, Release};
+use escale_testkit::schema::name;
+use escale_testkit::server::{Habits, ModelServer};
+
+/// The older release lacks a class, a local class, and an index of integers.
+const OLDER: [bool; FEATURES] = [false, true, true, false, true, false, true, false];
+const NEWER: [bool; FEATURES] = [true, true, true, true, true, true, true, false];
+
+fn open(device: &MemoryDevice, seed: u64, has: &[bool; FEATURES]) -> Tab {
+    let (mut tab, damage) =
+        Tab::open_as(device, seed, &Release::of(has, Policy::Ask, true), Limits::default()).expect("a store");
+    assert!(!damage.any());
+    settle(&mut tab);
+    tab
+}
+
+/// A tab of the older release that leads, and one of the newer.
+fn two(device: &MemoryDevice) -> [Tab; 2] {
+    let mut older = open(device, 1, &OLDER);
+    lead(&mut older);
+    [older, open(device, 2, &NEWER)]
+}
+
+fn write(tab: &mut Tab, number: usize, name: &str, args: Value, after: Vec<String>) {
+    tab.machine.check_write(name, &args).expect("this release knows it");
+    tab.feed(
+        Event::Write(Write { id: id(number), name: name.to_owned(), args, touches: vec![], after }),
+        NOW,
+    );
+    settle(tab);
+}
+
+fn note() -> Value {
+    let data = Value::from([("book", "b".into()), ("page", "1".into())]);
+    Value::from([("class", "Note".into()), ("data", data)])
+}
+
+fn sized(args: Value) -> Value {
+    let Value::Map(mut args) = args else { panic!("a map") };
+    if let Some(Value::Map(data)) = args.get_mut("data") {
+        data.insert("size".to_owned(), Value::from(7));
+    }
+    Value::Map(args)
+}
+
+/// The server answers all that a leader asks.
+fn serve(server: &mut ModelServer, leader: &mut Tab) {
+    for round in 1..4 {
+        let now = NOW + round * 1_000;
+        leader.feed(Event::Woke, now);
+        while let Some((number, request)) = leader.sent.take() {
+            let (results, _) = server.operate(0, &request, (0, now), &mut || false);
+            let told = server.tell_now(0, now);
+            let reply = Ok(server.reply(&request, results, told));
+            leader.feed(Event::Replied { number, reply }, now);
+            settle(leader);
+        }
+    }
+}
+
+/// The older release said that the class was unknown, in the name of a server that was never asked. The write was gone.
+#[test]
+fn a_write_that_the_leader_does_not_understand_rests_until_one_leads_that_does() {
+    let local = {
+        let data = Value::from([("id", "draft".into())]);
+        Value::from([("class", LOCAL.into()), ("data", data)])
+    };
+    let part = |args: Value| Value::from([("name", "doc.put".into()), ("args", args)]);
+    let batch = Value::from([("ops", Value::Array(vec![part(put(false)), part(note())]))]);
+    let changes = [("doc.put", note()), ("doc.put", local), ("doc.put", sized(put(false))), ("batch", batch)];
+    for (what, args) in changes {
+        let device = MemoryDevice::shared();
+        let [mut older, mut newer] = two(&device);
+        write(&mut newer, 0, what, args, vec![]);
+        assert!(newer.saved.contains(&id(0)), "on the device");
+        look(&mut older);
+        look(&mut newer);
+        assert!(
+            older.machine.operations().is_empty() && !newer.ended.contains_key(&id(0)),
+            "nobody judges it"
+        );
+        // All tabs end, and one of the older release leads for a while.
+        drop((older, newer));
+        let mut older = open(&device, 3, &OLDER);
+        older.tasks.push_back(Task::TakeOver);
+        settle(&mut older);
+        assert!(older.machine.is_following(), "it has stepped down");
+        drop(older);
+        let mut newer = open(&device, 4, &NEWER);
+        lead(&mut newer);
+        let mut server = ModelServer::new(Habits::of(80), 1, NOW);
+        serve(&mut server, &mut newer);
+        assert_eq!(newer.ended.get(&id(0)).map(|end| end.is_ok()), Some(true), "{what}");
+        assert!(newer.deletes_of(Table::Inbox) == 0 && newer.machine.operations().is_empty());
+    }
+}
+
+/// It steps down once for each such request: perhaps no other tab understands it either.
+#[test]
+fn a_leader_steps_down_once_for_what_it_does_not_understand() {
+    let device = MemoryDevice::shared();
+    let [mut older, mut newer] = two(&device);
+    write(&mut newer, 0, "doc.put", note(), vec![]);
+    look(&mut older);
+    assert!(older.machine.is_following(), "the next tab in the queue may understand it");
+    lead(&mut older);
+    look(&mut older);
+    assert!(!older.machine.is_following(), "it has the lead again: no other tab took it");
+    newer.feed(Event::Subscribe(Def::class_of(&name("Note"))), NOW);
+    settle(&mut newer);
+    look(&mut older);
+    assert!(older.machine.is_following(), "a subscription is a request too");
+    lead(&mut newer);
+    assert_eq!(newer.machine.operations().len(), 1);
+    assert!(newer.machine.memory().collection(&Def::class_of(&name("Note"))).is_some());
+}
+
+/// Otherwise the server would meet it before the one that it depends on.
+#[test]
+fn what_depends_on_a_write_that_rests_waits_for_it() {
+    let after = |number: usize| vec![id(number)];
+    let expecting = |number: usize| {
+        let Value::Map(mut args) = put(false) else { panic!("a map") };
+        args.insert("ifVersion".to_owned(), Value::from([("op", Value::String(id(number)))]));
+        Value::Map(args)
+    };
+    let dependent = [(put(false), after(0)), (put(false), vec![]), (expecting(0), vec![])];
+    for (args, after) in dependent {
+        let device = MemoryDevice::shared();
+        let [mut older, mut newer] = two(&device);
+        write(&mut newer, 0, "doc.put", sized(put(false)), vec![]);
+        write(&mut newer, 1, "doc.put", args, after);
+        let other = Value::from([("class", "Doc".into()), ("data", Value::from([("id", "other".into())]))]);
+        write(&mut newer, 2, "doc.put", other, vec![]);
+        look(&mut older);
+        lead(&mut older);
+        let ids: Vec<_> = older.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
+        assert_eq!(ids, [id(2)]);
+        lead(&mut newer);
+        settle(&mut newer);
+        let ids: Vec<_> = newer.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
+        assert_eq!(ids.iter().filter(|op| **op != id(2)).collect::<Vec<_>>(), [&id(0), &id(1)]);
+    }
+}
+
+/// The older release failed the new operation, and the application of the newer one knew it as saved.
+#[test]
+fn an_amendment_that_the_leader_does_not_understand_rests_too() {
+    let device = MemoryDevice::shared();
+    let [mut older, mut newer] = two(&device);
+    let mut server = ModelServer::new(Habits::of(80), 1, NOW);
+    write(&mut newer, 0, "doc.put", put(true), vec![]);
+    look(&mut older);
+    serve(&mut server, &mut older);
+    look(&mut newer);
+    newer.feed(Event::Amend { id: id(0), new: id(1), args: Some(sized(put(false))) }, NOW + 5_000);
+    settle(&mut newer);
+    look(&mut older);
+    assert!(older.machine.is_following() && !newer.ended.contains_key(&id(1)));
+    lead(&mut newer);
+    serve(&mut server, &mut newer);
+    assert_eq!(newer.ended.get(&id(1)).map(|end| end.is_ok()), Some(true));
+}
+
+/// Its session opens over a store of an older release, whose tab leads. The driver takes the lead for it.
+#[test]
+fn a_session_that_knows_more_than_the_leader_is_ahead_of_it() {
+    let device = MemoryDevice::shared();
+    let less = [false, false, true, false, false, true, true, false];
+    let mut older = open(&device, 1, &less);
+    lead(&mut older);
+    let mut newer = open(&device, 2, &NEWER);
+    assert!(newer.machine.is_ahead() && !older.machine.is_ahead());
+    lead(&mut newer);
+    assert!(!newer.machine.is_ahead(), "it leads");
+    assert!(!open(&device, 3, &less).machine.is_ahead() && !open(&device, 4, &NEWER).machine.is_ahead());
+    let device = MemoryDevice::shared();
+    lead(&mut open(&device, 5, &[true, false, true, true, true, true, true, false]));
+    let mut other = NEWER;
+    other[2] = false;
+    assert!(!open(&device, 6, &other).machine.is_ahead(), "each knows what the other does not");
+}
+
+/// The system has no random bytes for a while, and a leader must make an id. A write that was saved failed with that.
+#[test]
+fn a_saved_write_outlives_a_leader_without_random_bytes() {
+    let device = MemoryDevice::shared();
+    let mut leader = open(&device, 1, &NEWER);
+    lead(&mut leader);
+    let mut follower = open(&device, 2, &NEWER);
+    let local = |key: &str| {
+        let args = Value::from([("class", LOCAL.into()), ("data", Value::from([("id", key.into())]))]);
+        Value::from([("name", "doc.put".into()), ("args", args)])
+    };
+    let two = Value::from([("ops", Value::Array(vec![local("a"), local("b")]))]);
+    write(&mut follower, 0, "batch", two, vec![]);
+    leader.lacks_random.set(true);
+    look(&mut leader);
+    look(&mut follower);
+    assert_eq!(
+        follower.ended.get(&id(0)).map(|end| end.clone().map_err(|e| e.code())),
+        None::<Result<_, Code>>
+    );
+    leader.lacks_random.set(false);
+    look(&mut leader);
+    look(&mut follower);
+    assert_eq!(follower.ended.get(&id(0)).map(|end| end.is_ok()), Some(true));
+}
