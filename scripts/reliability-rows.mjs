@@ -205,7 +205,7 @@ export const ROWS = [
   },
   {
     promise: "Ten thousand operations written offline outlive the page and are drained, each executed once",
-    tests: ["tests/e2e/server/drain.test.mjs", "tests/operations/drain.rs"],
+    tests: ["tests/e2e/server/drain.test.mjs", "tests/operations/sending/drain.rs"],
     command: 'make test PARTS="rust e2e"',
   },
   {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use escale::journal::Policy;
 use escale::sync::{Event, Mode};
 
-use super::driver::{Driver, server, stored};
+use crate::driver::{Driver, server, stored};
 
 /// The number of operations: `ESCALE_OPERATIONS`, or as many as a long journey makes.
 fn operations() -> usize {

@@ -11,7 +11,7 @@ use escale::{Code, Error};
 use escale_testkit::seeds;
 use escale_testkit::server::ModelServer;
 
-use super::driver::{Driver, server};
+use crate::driver::{Driver, server};
 
 /// How long a server, or a proxy before it, waits for a body.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,4 @@
+//! Sending: long queues, and slow lines.
+
+mod drain;
+mod lines;
