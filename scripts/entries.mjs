@@ -2,7 +2,7 @@
 // gzip. They may fall. An increase is a decision (docs/performance.md).
 
 /** The entry that all others import, and never contain. */
-export const MAIN = { name: "index", bytes: 27_100 };
+export const MAIN = { name: "index", bytes: 27_600 };
 
 /**
  * The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. `acts` is for
@@ -32,13 +32,13 @@ export const ENTRIES = [
 export const SCHEMA_COMMAND = "schema-command.js";
 
 /** The wasm. */
-export const WASM = { file: "escale_bg.wasm", bytes: 418_700 };
+export const WASM = { file: "escale_bg.wasm", bytes: 426_200 };
 
 /** Modules that no application names: the main entry as some tools need it, and the wasm as JavaScript for them. */
 export const INNER = [
   { name: "bundled", bytes: 200, acts: true },
   { name: "edge", bytes: 200, acts: true },
-  { name: "carried", bytes: 420_800 },
+  { name: "carried", bytes: 428_400 },
 ];
 
 /** The oldest TypeScript that infers the types of documents. An older one would infer wrong ones in silence. */
