@@ -195,7 +195,7 @@ export const ROWS = [
   },
   {
     promise: "A refused operation blocks only its dependents, and an operation that never completes is refused in the end (R12)",
-    tests: ["tests/operations/conflicts.rs", "tests/operations/naming.rs", "server/tests/server/rules/r12_lasting.rs"],
+    tests: ["tests/operations/conflicts/policies.rs", "tests/operations/naming.rs", "server/tests/server/rules/r12_lasting.rs"],
     command: 'make test PARTS="rust"',
   },
   {

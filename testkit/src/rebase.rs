@@ -79,8 +79,6 @@ pub enum Answer {
 #[derive(Clone, Debug, Default)]
 pub struct Site {
     pub docs: BTreeMap<usize, (u64, Doc)>,
-    /// Each state that a document had, by its version.
-    pub past: BTreeMap<(usize, u64), Doc>,
     answers: BTreeMap<(usize, usize, usize), Answer>,
 }
 
@@ -90,7 +88,6 @@ impl Site {
     }
 
     pub fn put(&mut self, doc: usize, v: u64, state: Doc) {
-        self.past.insert((doc, v), state.clone());
         self.docs.insert(doc, (v, state));
     }
 
@@ -113,7 +110,7 @@ impl Site {
                 Expected::At(wanted) | Expected::Given(wanted) => {
                     v == wanted || (wanted == 0 && state.is_none())
                 }
-                Expected::By(other) => v > 0 && v <= by[&other],
+                Expected::By(other) => (v > 0 && v <= by[&other]) || (by[&other] == 0 && state.is_none()),
             };
             if !holds {
                 let answer = Answer::Refused(*doc, v, state);
@@ -232,7 +229,9 @@ impl Chain {
                 let theirs = met[&doc].doc.clone();
                 let at = write.steps.iter().position(|(own, _)| *own == doc).expect("a document of it");
                 let step = &mut write.steps[at].1;
-                let deleted = result.is_none().then(|| (step.base.clone(), theirs.clone()));
+                // It may have been deleted before.
+                let before = met[&doc].deleted.clone();
+                let deleted = result.is_none().then(|| before.unwrap_or((step.base.clone(), theirs.clone())));
                 let mut expected = Expected::By(write.number);
                 if theirs.is_none() && result.is_none() {
                     // Both sides have deleted it.

@@ -6,8 +6,6 @@
 
 mod alone;
 mod bad_input;
-mod chains;
-mod conditions;
 mod conflicts;
 mod driver;
 mod ends;

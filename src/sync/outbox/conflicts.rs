@@ -184,7 +184,8 @@ fn settle_write(
                 }
             },
         }
-        let deleted = result.is_none().then(|| (base, theirs.clone()));
+        // It may have been deleted before.
+        let deleted = result.is_none().then(|| ground.deleted.clone().unwrap_or((base, theirs.clone())));
         next.extend(standing.into_iter().map(|order| Ground {
             order,
             key: key.clone(),

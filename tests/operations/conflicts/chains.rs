@@ -9,7 +9,7 @@ use escale_testkit::schema::key;
 use escale_testkit::server::ModelServer;
 use escale_testkit::world::writes::Counters;
 
-use super::random::{Calls, document};
+use super::random_chains::{Calls, document};
 use crate::driver::{Driver, NOW, id, put, server, stored};
 
 /// A session that is offline, with one document: nobody has filled in its three properties.

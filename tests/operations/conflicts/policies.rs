@@ -7,7 +7,7 @@ use escale::journal::Policy;
 use escale::model::Value;
 use escale::sync::{Effect, Event, Mode};
 
-use super::driver::{Driver, id, put, server, stored};
+use crate::driver::{Driver, id, put, server, stored};
 use escale_testkit::schema::data;
 use escale_testkit::server::ModelServer;
 

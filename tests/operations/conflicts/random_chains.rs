@@ -303,12 +303,7 @@ impl History {
             for (number, answer) in answers {
                 device.chain.take(number, answer, policy, &mut function);
             }
-            let machine = &device.driver.as_ref().expect("an open session").machine;
-            for doc in 0..DOCUMENTS {
-                // It may leave out parts whose operations are in doubt.
-                let v = machine.memory().document(&doc_key(doc)).map_or(0, |document| document.at.v);
-                device.known.insert(doc, (v, site.past.get(&(doc, v)).cloned().flatten()));
-            }
+            device.known = site.docs.clone();
         } else {
             device.driver().feed(lost(number));
         }
@@ -318,9 +313,19 @@ impl History {
             let amended = device.amended.get(&write.number).copied().unwrap_or(0);
             assert_eq!(amended, write.amended, "how often {write:?} was amended");
         }
-        if is_numbered_again {
+        if is_numbered_again || (!is_lost && self.is_behind(name)) {
             self.exchange(name, false);
         }
+    }
+
+    /// A session leaves out the parts about operations that may have been executed under other numbers. It asks again.
+    fn is_behind(&mut self, device: usize) -> bool {
+        let memory = self.devices[device].driver.as_ref().expect("an open session").machine.memory();
+        let is_behind = |doc: usize| {
+            let (v, state) = self.site.doc(doc);
+            memory.document(&doc_key(doc)).map_or(state.is_some(), |document| document.at.v < v)
+        };
+        (0..DOCUMENTS).any(is_behind)
     }
 
     /// Sends the writes of a device, until none is pending.
