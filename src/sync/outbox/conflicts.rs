@@ -58,7 +58,9 @@ pub fn settle_conflict(
         let settled = settle_write(ctx, table, app, &met, None, &mut grounds);
         if !or_leave(ctx, settled) {
             // The server shows it the document. If it cannot be resolved then, the application decides.
-            met.iter().for_each(|ground| doubt(table, order, &ground.key));
+            for ground in &met {
+                doubt(table, order, &ground.key);
+            }
         }
     }
     is_settled
@@ -171,18 +173,18 @@ fn settle_write(
                 order,
                 (key, &ctx.memory.class_name(key)),
                 ground.expected.clone(),
-                data_of(theirs)?,
+                data_of(theirs.as_ref())?,
             ),
-            Some(write) => match op.with_settled(key, write) {
-                Some(write) => {
-                    issue_in_place(ctx, table, order, (key, on_it), write, data_of(theirs)?, refused_at)?;
-                }
-                None => {
+            Some(write) => {
+                if let Some(write) = op.with_settled(key, write) {
+                    let base = data_of(theirs.as_ref())?;
+                    issue_in_place(ctx, table, order, (key, on_it), write, base, refused_at)?;
+                } else {
                     let (v, replaces) = (refused_at.unwrap_or(0), table.give_up(ctx, order));
                     table.tell_end(ctx, id, replaces, Ok(v));
                     ctx.effects.push(Effect::Accepted { id: id.clone(), result: Ok((v, None)) });
                 }
-            },
+            }
         }
         // It may have been deleted before.
         let deleted = result.is_none().then(|| ground.deleted.clone().unwrap_or((base, theirs.clone())));
@@ -230,8 +232,8 @@ fn discard(
     Ok(())
 }
 
-fn data_of(state: &Option<State>) -> Result<Option<Data>> {
-    state.as_ref().map(Data::from_map).transpose()
+fn data_of(state: Option<&State>) -> Result<Option<Data>> {
+    state.map(Data::from_map).transpose()
 }
 
 /// The operation that gives the document of a ground that state.
@@ -348,7 +350,9 @@ pub fn doubt_named(table: &mut Table, order: u64) -> bool {
     if keys.is_empty() || keys.iter().any(|key| op.insists_on(key)) {
         return false;
     }
-    keys.iter().for_each(|key| doubt(table, order, key));
+    for key in &keys {
+        doubt(table, order, key);
+    }
     true
 }
 
