@@ -43,6 +43,15 @@ impl Database {
         Err(bad("this server was built without PostgreSQL: build it with `--features postgres`"))
     }
 
+    /// The folder, if it is one.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Database::Folder(folder) => Some(folder),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(_) => None,
+        }
+    }
+
     /// Opens an engine, and makes the database if there is none. Errors: those of [`Engine::open`].
     pub fn engine(&self, opening: Opening) -> Result<Engine> {
         match self {

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use escale::codec::{Data, Format, OpResult, decode};
+use escale::codec::{Data, OpResult};
 use escale::model::{Def, DefKind, Epoch, Name, Pk, Value};
 use escale::{Code, Error, Result};
+use escale_server::engine::read_result;
 use escale_server::provider::{Document, FeedRow, Operation, Place, Tree};
+use escale_server::seal::Seal;
 
 use escale_testkit::backend::{Committed, Entry, Tenant};
 use escale_testkit::schema::{Key, Map};
@@ -137,8 +139,7 @@ impl Record {
         }
         for (org, account, operation) in written.operations {
             let tenant = Tenant { org: org_number(&org), account: account_number(&account) };
-            let bytes = in_clear(&operation.result).expect("a result in clear");
-            let result: OpResult = decode(Format::Msgpack, bytes, usize::MAX).expect("a result");
+            let result = read_result(&Seal::clear(), (&org, &account), &operation).expect("a result");
             if operation.v.is_some() {
                 self.life.executed.push((tenant, operation.id.clone()));
             }

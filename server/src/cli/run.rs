@@ -307,7 +307,7 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     if !engine.is_sealing() {
         tracing::warn!("without --site-key data rests in clear in the database");
     }
-    if let Database::Folder(folder) = &args.data.data {
+    if let Some(folder) = args.data.data.folder() {
         warn_if_open(folder);
     }
     let mut options = ServeOptions::new(engine, &args.listen);

@@ -22,7 +22,7 @@ mod write;
 pub use begin::Written;
 pub use database::adopt_server;
 pub use files::{Audit, Filing, Object, Put, Side, sha_of, with_files};
-pub use growth::whole_row;
+pub use growth::{read_result, whole_row};
 pub use maintain::{epoch_in, epoch_of, renew_epoch, renew_epoch_of};
 pub use open::{Engine, Opening, first_site, fresh_name};
 pub use operation::{Properties, Ran, Tx};

@@ -101,7 +101,10 @@ impl<S: Backend> World<S> {
                         );
                         continue;
                     }
-                    if before.defs.is_empty() {
+                    // A document past its life may have been purged, and is created again then.
+                    let end = before.data.get("maxLife").and_then(Value::as_u64);
+                    let is_over = end.is_some_and(|minute| minute.saturating_mul(60_000) <= after.v);
+                    if before.defs.is_empty() || is_over {
                         continue;
                     }
                     for name in differing(&before.data, &after.data) {

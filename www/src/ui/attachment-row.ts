@@ -100,7 +100,7 @@ export class AttachmentRow {
     this.isDrawn = true;
     try {
       const found = await this.files.bytes(file);
-      const image = await createImageBitmap(new Blob([found as Uint8Array<ArrayBuffer>], { type: file.type ?? "" }));
+      const image = await createImageBitmap(new Blob([found], { type: file.type ?? "" }));
       const longest = Math.max(image.width, image.height);
       const scale = Math.min(1, (SIDE * devicePixelRatio) / longest);
       this.picture.width = Math.max(1, Math.round(image.width * scale));

@@ -31,11 +31,10 @@ fn least_bytes(value: &Value) -> usize {
         Value::Bytes(bytes) => bytes.len(),
         Value::Array(items) => items.iter().map(least_bytes).sum(),
         Value::Map(map) => map.iter().map(|(name, value)| 1 + name.len() + least_bytes(value)).sum(),
-        Value::Number(Number::Int(-32..128)) => 0,
+        Value::Null | Value::Bool(_) | Value::Number(Number::Int(-32..128)) => 0,
         Value::Number(Number::Int(_)) => 1,
         // As text, it has a point or an exponent, and a comma follows.
         Value::Number(Number::Float(_)) => 3,
-        Value::Null | Value::Bool(_) => 0,
     }
 }
 

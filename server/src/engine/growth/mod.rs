@@ -12,5 +12,6 @@ pub(super) use feed::feed_row;
 pub use feed::whole_row;
 pub(super) use journal::{Change, cause_of, change_of};
 pub(super) use reader::use_number;
-pub(super) use result::{past_result, read_result, result_pk, result_place, stored_form};
+pub use result::read_result;
+pub(super) use result::{past_result, result_pk, result_place, stored_form};
 pub(super) use sweep::sweep_journal;

@@ -129,11 +129,7 @@ fn shown_row(
 }
 
 /// The stored result of an operation of that org and account.
-pub(in crate::engine) fn read_result(
-    seal: &Seal,
-    of: (&str, &str),
-    operation: &Operation,
-) -> Result<OpResult> {
+pub fn read_result(seal: &Seal, of: (&str, &str), operation: &Operation) -> Result<OpResult> {
     Ok(from_stored(&opened(seal, of, operation)?)?.0)
 }
 

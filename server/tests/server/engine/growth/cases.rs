@@ -178,7 +178,7 @@ fn r88_files_results_and_the_journal_count_in_quotas() {
         assert!(["bytes", "documents"].iter().all(|name| names.contains(name)) && !names.contains(&"files"));
         map.as_map().unwrap()["bytes"].as_u64().unwrap()
     };
-    let object = Object::new(&sha_of(&[7; 90_000]), None, vec![7; 90_000], 1 << 31).unwrap();
+    let object = Object::new(&sha_of(&vec![7; 90_000]), None, vec![7; 90_000], 1 << 31).unwrap();
     Filing::of(&world.engine).put_object("o", &caller("ann"), &object).unwrap();
     let file = Value::from([("sha", Value::from(object.sha())), ("size", Value::from(90_000))]);
     let with_file = |id: &str| {
@@ -210,7 +210,7 @@ fn r88_files_results_and_the_journal_count_in_quotas() {
 #[test]
 fn r88_counters_of_an_earlier_program_are_counted_again_with_their_files() {
     let world = stored(Settings::default(), Seal::clear());
-    let object = Object::new(&sha_of(&[7; 90_000]), None, vec![7; 90_000], 1 << 31).unwrap();
+    let object = Object::new(&sha_of(&vec![7; 90_000]), None, vec![7; 90_000], 1 << 31).unwrap();
     Filing::of(&world.engine).put_object("o", &caller("ann"), &object).unwrap();
     let file = Value::from([("sha", Value::from(object.sha())), ("size", Value::from(90_000))]);
     world.one("ann", "1", "doc.put", large("a", 10));
@@ -297,7 +297,7 @@ fn a_request_that_may_add_no_more_ends_early_and_goes_on_by_the_next() {
     }
     assert!(requests > 1);
     // An operation that is alone above the bound is refused for good, and leaves its number.
-    let many = (0..3_000).map(|t| word(t)).collect();
+    let many = (0..3_000).map(word).collect();
     let data = Value::from([("id", Value::from("z")), ("tags", Value::Array(many))]);
     let args = Value::from([("class", Value::from("Note")), ("data", data)]);
     let (reply, sent) = world.ask("ann", "s", vec![op("many", 10, "doc.put", args)]);
@@ -322,7 +322,10 @@ fn a_patch_of_a_document_in_many_defs_is_hinted_to_all_of_them_and_adds_little()
     let left = Value::Array((1..500).map(long).collect());
     assert!(world.one("ann", "q", "doc.patch", patch_args("a", "tags", left)).ok.is_some());
     let mut rows = Vec::new();
-    let mut visit = |row| Ok(rows.push(whole_row(&world.engine, row)?));
+    let mut visit = |row| {
+        rows.push(whole_row(&world.engine, row)?);
+        Ok(())
+    };
     provider.changed(Some(&seen), &mut visit).unwrap();
     let hash = |n: usize| {
         let (class, tags) = (Name::new("Note").unwrap(), Name::new("tags").unwrap());

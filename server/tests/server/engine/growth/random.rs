@@ -36,7 +36,7 @@ fn act(chance: &mut Chance, objects: &[Object], depth: u32) -> (&'static str, Va
             let count = chance.pick(&[0, 3, 100, 400, 2_000]);
             let name = chance.pick(&["tags", "words"]);
             let from = chance.below(3) * 1_000;
-            let items = (from..from + count).map(|n| word(n)).collect();
+            let items = (from..from + count).map(word).collect();
             ("doc.patch", of_class(patch_args(&id, name, Value::Array(items))))
         }
         6 => ("doc.delete", if_version(chance, of_class(key_args(&id)))),

@@ -1,4 +1,5 @@
 //! An engine, and the bytes of everything that it stores.
+#![allow(clippy::result_large_err)] // as in the engine
 
 use std::collections::BTreeMap;
 use std::path::Path;
