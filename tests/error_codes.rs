@@ -23,10 +23,10 @@ fn typescript_names_every_code_and_no_other() {
 }
 
 /// The tables that other entries have: the part that they share, and their own. Also the codes whose cure is their own: with
-/// accounts nothing is tried again by itself before a session is open, and the account outlives what a device has.
+/// accounts nothing is tried again by itself before a session is open, and the account outlives each of its devices.
 const ENTRIES: [(&str, &str, &[&str]); 3] = [
     ("COMMON", include_str!("../js/src/base/faults.ts"), &[]),
-    ("FAULTS", include_str!("../js/src/accounts/faults.ts"), &["offline", "wrong_passphrase", "no_store"]),
+    ("FAULTS", include_str!("../js/src/accounts/faults.ts"), &["offline", "wrong_passphrase"]),
     ("FAULTS", include_str!("../js/src/files/faults.ts"), &[]),
 ];
 
