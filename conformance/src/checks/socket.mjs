@@ -194,7 +194,7 @@ export const socket = [
   }),
   check("socket.too-many-subscriptions", {
     at,
-    says: "a message that cannot be used, more than 1,000 subscriptions (`too_large`), no message in 10 s, a reader that is too slow",
+    says: "a message that cannot be used, more than 1,000 subscriptions or more than the server's bytes of names (`too_large`), no message in 10 s, a reader that is too slow",
     hint: "Close with 1008; the reason is the code of the fault.",
   }, async (kit) => {
     const socket = kit.socket();

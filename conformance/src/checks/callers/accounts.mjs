@@ -89,7 +89,7 @@ export const accounts = [
     at,
     needs,
     rule: "R74",
-    says: "answer `start` for an unknown login or wrap as for a known one: with 600,000 rounds for `passphrase`, and 0 for others",
+    says: "answer `start` for an unknown login or wrap as for a known one: for `passphrase` with the rounds of one of its accounts, each time the same, or 600,000 if it has none; for others with 0",
     hint: "Otherwise a stranger learns which logins there are.",
   }, async (kit) => {
     const { account } = await signedUp(kit);

@@ -1,12 +1,12 @@
-// The server's binary, as it is distributed.
+// The server's binary, as it is distributed. It is not the one of the other tests, which is built for them.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { test } from "node:test";
 
-import { ROOT } from "./project.mjs";
+import { ROOT } from "../project.mjs";
 
-const SERVER = process.env.ESCALE_SERVER ?? `${ROOT}/target/debug/escale-server`;
+const SERVER = `${process.env.CARGO_TARGET_DIR ?? `${ROOT}/target`}/release/escale-server`;
 
 test("the server does not tell where it was built", async () => {
   const bytes = await readFile(SERVER);
