@@ -90,8 +90,8 @@ fn data_moved_to_another_row_is_a_fault_of_the_defs_that_hold_it() {
     assert_eq!(ids(&parts[1]), ["c"]);
 }
 
-/// Everything that a thief with the database, and without the key, puts into it in clear is refused: nothing of it is served,
-/// and nobody becomes an administrator by it.
+/// Somebody with the database, and without the key, replaces a document by one in clear. It is not served, and no write takes
+/// it for the document before. The server opens all its records in the same way.
 #[test]
 fn records_put_back_in_clear_are_refused() {
     let folder = tempfile::tempdir().unwrap();
