@@ -1,12 +1,16 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-files | bucket | kill-server | cluster | drills | machine | feeds | crowd | storms | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | clean
+make demo | docs | test | proof | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-files | bucket | kill-server | cluster | drills | machine | feeds | crowd | storms | failovers | attack | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | audit | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports), with the documentation under /docs
   make docs      build the documentation as a site, in site/dist
-  make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging docs e2e
+  make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging docs
+                 e2e. PARTS=quick is for the time before a commit: it needs no browser and no wasm
+  make proof     run every long proof below that has a row in docs/reliability.md, and write the row: some 30 hours on two
+                 cores. PART=3/40 runs the third of 40 parts, ONLY=sim,soak some proofs; PLAN=1 prints the parts and runs
+                 nothing. It goes on where it stopped
   make sim       play SEEDS seeds (100000) of the simulator, from seed FROM (0); make test plays 10,000
   make mutants   plant SAMPLE mistakes (300), one at a time, and see that a test fails: SEED says which, SHARD=1/4 takes a
                  quarter of them; writes docs/mutants.md
@@ -24,6 +28,7 @@ make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox |
   make machine   follow docs/server.md word by word on a Debian of its own, and use the demonstration there; needs root
   make feeds     play FEEDS random histories (20000) of overlapping transactions on PostgreSQL, and see that the feed shows
                  each commit once
+  make attack    let all attackers come at once at a server for SECONDS (60), next to an honest account that writes
   make crowd     open SOCKETS sockets (10000) of sessions at the server, write, kill it and let all come back: measures
                  memory, times and refusals
   make storms    let SESSIONS sessions (100000) at ten instances come back from kills and a slow database, in virtual time
@@ -38,23 +43,26 @@ make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox |
                  or of SET=lists; SET=queries measures indexes, live queries and open lists, SET=items the items of one
                  document, SET=files files (LARGE=1: of 1 GiB too), and SET=storage records of files in two browsers; ONLY=raw:plain,escale runs some; BEFORE is the npm package of another build of Escale, which is
                  measured in turns with this one.
-                 Five rounds of all take 20 minutes, and become the record in docs/performance.md; what is shorter is
+                 Five rounds of all take 20 minutes, and become the record in bench/results/tables.md; what is shorter is
                  printed
   make reliability  take the `proof:` lines of LOG into docs/reliability.data (COMMAND says what was run), and write
                  docs/reliability.md
   make package   leave the finished npm package in pkg/
   make packages  build and run an application with each bundler and test runner, in Chromium and in Node, and write the table
                  of docs/bundlers.md; ONLY=vite-7,jest runs some
-  make create    pack the npm packages escale, create-escale and escale-server, with this machine's server, into target/npm
+  make create    pack the npm packages escale, create-escale, escale-handler and escale-server, with this machine's server, into
+                 target/npm
   make create-apps  make an application of each template from these, install it from the registry, and use it in Chromium
   make size      print the code of the wasm by crate and by function, ROWS of each (25), and the package's bytes
   make lint      check format, clippy, types and ESLint
+  make audit     look up licences, sources and known vulnerabilities of all dependencies, by cargo-deny and npm; what cannot
+                 be looked up, for want of a tool or a network, is said
   make clean     remove all that was built
 endef
 
 CORE := Cargo.toml Cargo.lock cipher/Cargo.toml $(shell find src cipher -name '*.rs')
 API := package.json tsconfig.json tsconfig.build.json Cargo.toml CHANGELOG.md LICENSE-MIT LICENSE-APACHE \
-  $(shell find js/src -name '*.ts') js/cli/schema-command.mjs js/README.md
+  $(shell find js/src -name '*.ts') $(shell find handler -name '*.mjs' -o -name '*.d.ts') js/cli/schema-command.mjs js/README.md
 PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -path '*/node_modules/*')
 PARTS :=
 SEEDS ?= 100000
@@ -64,20 +72,34 @@ RUNS ?= 0
 TARGETS :=
 export KILLS DRILLS FEEDS SOCKETS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
+# Where the pinned Rust is installed under another name only.
+RUSTUP_TOOLCHAIN ?= $(shell scripts/toolchain)
+ifneq ($(RUSTUP_TOOLCHAIN),)
+export RUSTUP_TOOLCHAIN
+endif
+
 .NOTPARALLEL:
-.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-files bucket kill-server cluster drills machine feeds crowd storms failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server clock
+.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-files bucket kill-server cluster drills machine feeds crowd storms failovers attack quotas flips histories conformance soak proof bench reliability package packages create create-apps size lint audit clean compiler rust npm browsers postgres python server demo-server clock
 
 help:
 	@: $(info $(HELP))
 
-demo: package server www/dist/index.html
+demo: package demo-server www/dist/index.html
 	@scripts/demo
 
 docs: npm
 	@scripts/docs
 
+# Before a commit nobody waits for the wasm and the browsers.
+ifeq ($(PARTS),quick)
+test: clock rust pkg/package.json
+else
 test: clock package www/dist/index.html browsers postgres
+endif
 	@scripts/test $(PARTS)
+
+proof: npm
+	@node scripts/proofs/run.mjs
 
 sim: rust
 	@cargo run --locked --profile sim --package escale-sim -- --seeds $(SEEDS) --from $(FROM)
@@ -122,6 +144,9 @@ feeds: rust postgres
 crowd: server postgres
 	@scripts/crowd
 
+attack: server
+	@scripts/attack $(SECONDS)
+
 storms: rust
 	SESSIONS=$${SESSIONS:-100000} cargo test --locked --package escale-server --all-features --lib storms -- --nocapture
 
@@ -137,7 +162,7 @@ flips: package browsers
 histories: package npm
 	@scripts/test histories
 
-conformance: rust npm python
+conformance: rust npm python postgres
 	@scripts/test conformance
 
 soak: package browsers
@@ -147,7 +172,7 @@ bench: package server browsers
 	@scripts/bench
 
 reliability:
-	@node scripts/write-reliability.mjs $(LOG)
+	@node scripts/proofs/write-page.mjs $(LOG)
 
 package: pkg/index.js
 	@echo "pkg/ is ready: npm install $(CURDIR)/pkg"
@@ -171,8 +196,11 @@ clock:
 lint: pkg/package.json rust browsers
 	@scripts/lint
 
+audit:
+	@scripts/audit
+
 clean:
-	rm -rf target fuzz/target pkg js/dist www/dist site/dist site/pages site/.vitepress/cache data/run node_modules
+	rm -rf target fuzz/target pkg js/dist www/dist site/dist site/pages site/.vitepress/cache data/run node_modules site/node_modules
 
 # What is needed: looked for each time, installed where it is missing.
 compiler:
@@ -210,3 +238,7 @@ www/dist/index.html: $(PAGE) pkg/index.js | npm
 # cargo knows what changed.
 server: rust
 	@scripts/build-server
+
+# The same, quicker to build.
+demo-server: rust
+	@scripts/timed "Build of the demonstration's server" scripts/build-server demo

@@ -14,7 +14,7 @@ const PACKAGES = {
   },
   vanilla: { dependencies: {}, devDependencies: {} },
 };
-const TOOLS = { typescript: "^6.0.3", vite: "^8.3.0" };
+const TOOLS = { typescript: "^7.0.2", vite: "^8.3.0" };
 
 /** The templates, the usual one first. */
 export const TEMPLATES = Object.keys(PACKAGES);

@@ -5,7 +5,7 @@ import { deflateRawSync } from "node:zlib";
 
 import { rolldown } from "rolldown";
 
-import { ENTRIES, INNER, MAIN, modules, REQUIRED, SCHEMA_COMMAND, WASM } from "./entries.mjs";
+import { ENTRIES, INNER, MAIN, modules, REQUIRED, SCHEMA_COMMAND, SHARED, WASM } from "./entries.mjs";
 
 const { version } = JSON.parse(await readFile("pkg/package.json", "utf8"));
 
@@ -67,6 +67,7 @@ await writeFile("js/dist/packed.js", `export const packed = "${packed}";\n`);
 // Applications' bundlers find other files by these expressions, some only if the text is in quotes.
 await write(MAIN, (code) => replace(code, "new URL(`./escale_bg.wasm`,import.meta.url)", 'new URL("./escale_bg.wasm",import.meta.url)'));
 for (const entry of ENTRIES) await write(entry);
+await writeInner(SHARED.name);
 await writeInner("carried");
 await writeInner("edge");
 await writeInner("bundled", (code) => replace(code, "import(`./carried.js`)", 'import("./carried.js")'));

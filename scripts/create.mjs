@@ -1,5 +1,5 @@
-// Packs the packages that `npm create escale` needs into target/npm: escale, create-escale, escale-server, and the
-// server's binary for this machine. All have the version of pkg/package.json.
+// Packs the packages of this repository into target/npm: escale, create-escale, escale-server with its binary for this
+// machine, and escale-handler, which the documents tell to install. All have the version of pkg/package.json.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,6 +16,7 @@ mkdirSync(STAGE, { recursive: true });
 pack("pkg");
 pack(staged("create-escale", "create"));
 pack(staged("escale-server", "create/server"));
+pack(staged("escale-handler", "handler"));
 pack(binary());
 rmSync(STAGE, { recursive: true });
 console.log(`${TO} has ${readdirSync(TO).join(", ")}`);

@@ -3,6 +3,12 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PWD/node_modules/.bin:$PATH"
 
+# For a script that nobody started by make.
+if [ -z "${RUSTUP_TOOLCHAIN:-}" ]; then
+  RUSTUP_TOOLCHAIN=$(scripts/toolchain)
+  if [ -n "$RUSTUP_TOOLCHAIN" ]; then export RUSTUP_TOOLCHAIN; else unset RUSTUP_TOOLCHAIN; fi
+fi
+
 # Prints a heading: bold in a terminal, plain in a log.
 say() {
   if [ -t 1 ]; then printf '\033[1m-- %s\033[0m\n' "$*"; else printf -- '-- %s\n' "$*"; fi
@@ -64,11 +70,57 @@ apt_install() {
   DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"
 }
 
-# install_tool CRATE OPTION..: installs a program from its sources. It is built for a short build: its own work takes less.
+# install_tool CRATE VERSION: installs the programs of a crate, from its release if scripts/tools.data has that, otherwise
+# from its sources. It is built for a short build: its own work takes less.
 install_tool() {
-  say "Installing $*"
+  say "Installing $1 $2"
+  if fetch_tool "$1" "$2"; then return; fi
   CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=false CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-    cargo install "$@" --locked
+    cargo install "$1" --version "$2" --locked
+}
+
+# fetch_tool CRATE VERSION: installs the released programs, whose SHA-256 scripts/tools.data pins. Fails, with the reason and
+# nothing installed, if there is no release for this host, no network, or another sum. TOOLS_URL and TOOLS_DATA name
+# another server and another list.
+fetch_tool() {
+  local base=${TOOLS_URL:-https://github.com} bin="${CARGO_HOME:-$HOME/.cargo}/bin" host path sum programs folder found program
+  host=$(rustc --version --verbose | sed -n 's/^host: //p')
+  IFS='|' read -r path sum programs < <(awk -F ' [|] ' -v crate="$1" -v version="$2" -v host="$host" \
+    '$1 == crate && $2 == version && $3 == host { print $4 "|" $5 "|" $6 }' "${TOOLS_DATA:-scripts/tools.data}") || true
+  [ -n "$path" ] || { printf 'no release of %s %s for %s is known here\n' "$1" "$2" "$host" && return 1; }
+  have curl && have tar || { printf 'curl and tar are needed to download %s\n' "$1" && return 1; }
+  folder=$(mktemp -d)
+  if ! curl --fail --silent --show-error --location --proto "=${base%%:*}" --connect-timeout 10 --output "$folder/archive" "$base/$path"; then
+    printf '%s was not downloaded\n' "$1"
+  else
+    found=$(sha256 "$folder/archive")
+    if [ "$found" != "$sum" ]; then
+      printf '%s/%s has another SHA-256 than scripts/tools.data: %s\n' "$base" "$path" "$found"
+    elif tar -xzf "$folder/archive" -C "$folder" && mkdir -p "$bin"; then
+      for program in $programs; do
+        found=$(find "$folder" -type f -name "$program" -print -quit)
+        # A program for another system than this one does not even tell its version.
+        [ -n "$found" ] && chmod 755 "$found" && "$found" --version >/dev/null 2>&1 || { programs="" && break; }
+      done
+      for program in $programs; do mv -f "$(find "$folder" -type f -name "$program" -print -quit)" "$bin/"; done
+      [ -n "$programs" ] && rm -rf "$folder" && return 0
+      printf 'the released %s does not run here\n' "$1"
+    fi
+  fi
+  rm -rf "$folder"
+  return 1
+}
+
+# The SHA-256 of a file.
+sha256() { if have sha256sum; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d' ' -f1; }
+
+# npm_packages FOLDER: installs the packages of the folder's package-lock.json, if they are not there.
+npm_packages() {
+  # npm writes this file last.
+  if [ ! "$1/node_modules/.package-lock.json" -nt "$1/package-lock.json" ]; then
+    say "Installing the npm packages of $(cd "$1" && basename "$PWD")"
+    (cd "$1" && npm ci && touch node_modules/.package-lock.json)
+  fi
 }
 
 # Makes a Python of its own in a folder, with these packages as arguments of pip.

@@ -58,7 +58,7 @@ function cargo(args, env = {}) {
 function copySources() {
   // A file that has moved since must not stay.
   rmSync(TREE, { recursive: true, force: true });
-  const files = run("git", ["ls-files"]).stdout.split("\n").filter((file) => file && !/^(www|data|bench\/)/.test(file));
+  const files = run("git", ["ls-files"]).stdout.split("\n").filter((file) => file && !/^(www|data|bench\/(?!native\/))/.test(file));
   for (const file of files.filter(existsSync)) {
     mkdirSync(join(TREE, dirname(file)), { recursive: true });
     copyFileSync(file, join(TREE, file));

@@ -36,6 +36,8 @@ run_step() {
       *) good=$of_none ;;
     esac
   fi
+  # A runner that ends well has failed all the same if one of its tests has: a script may have lost its status.
+  [ "$bad" = 0 ] || status=1
   if [ "$status" != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
   passed=$((passed + good))
   failed=$((failed + bad))
@@ -62,7 +64,7 @@ note_tests() {
 # slowest KIND COUNT HEADING: prints the slowest steps or tests of this run.
 slowest() {
   printf '\n%s, in seconds:\n' "$3"
-  awk -F '\t' -v kind="$1" '$3 == kind { print $2 "\t" $1 }' "$(times)" | sort -rn | head -n "$2" |
+  awk -F '\t' -v kind="$1" '$3 == kind { print $2 "\t" $1 }' "$(times)" | sort -rn | sed -n "1,$2p" |
     while IFS=$'\t' read -r seconds name; do printf '%6s  %s\n' "$seconds" "$name"; done
 }
 

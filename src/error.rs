@@ -57,7 +57,7 @@ macro_rules! codes {
                 match self { $( Code::$variant => Kind::$kind, )* }
             }
 
-            /// The step that the developer or the user can take.
+            /// The step that the developer can take. `escale/advice` has a sentence for the person in front of the page.
             pub fn cure(self) -> &'static str {
                 match self { $( Code::$variant => $cure, )* }
             }
@@ -156,6 +156,8 @@ codes! {
     Forgotten "forgotten" N "The operation was executed; its result is too old to be given.";
 
     // Accounts (docs/guides/accounts.md).
+    /// The login of a new account is not in the form of PRECIS (RFC 8265).
+    BadLogin "bad_login" A "Pass accounts.loginOf(typed), or ask for another login.";
     /// The login, or the account's key, belongs to another account of the org (R72).
     LoginTaken "login_taken" A "Choose another login, or sign in.";
     /// No open invitation has this id.
@@ -187,7 +189,7 @@ codes! {
     /// The store was written by a newer version of Escale.
     StoreTooNew "store_too_new" D "Reload the page to get the newer version of the application.";
     /// The schema contradicts the store on the device.
-    SchemaMismatch "schema_mismatch" D "Give the class another name. On a device, wipe({ org, account }) makes room for a new store.";
+    SchemaMismatch "schema_mismatch" D "Give the class another name. On a device, open the store with the release that wrote it: wipe({ org, account }) deletes its pending writes.";
     /// The page is not a secure context, so nothing can be encrypted.
     InsecureContext "insecure_context" S "Serve the page over https or from localhost, or open in `incognito`.";
     /// The device has no room left.

@@ -63,13 +63,13 @@ const SUB_BYTES_MAX: usize = TEXT_CHARS_MAX + 2 * NAME_CHARS_MAX + 128;
 // The largest request of a session has one operation of the greatest size and all its subscriptions. A server
 // must accept it.
 const _: () = assert!(
-    OPERATION_BYTES_MAX + OPERATION_BYTES_BESIDE + SUBS_MAX * SUB_BYTES_MAX + 4_096 <= REQUEST_BYTES_MAX
+    OPERATION_BYTES_MAX + OPERATION_BYTES_MORE + SUBS_MAX * SUB_BYTES_MAX + 4_096 <= REQUEST_BYTES_MAX
         && OPS_BYTES_MAX <= OPERATION_BYTES_MAX
 );
 
 /// Most bytes of an operation in msgpack, without its arguments: its id, the id of the one that it depends
 /// on, its name, two numbers.
-const OPERATION_BYTES_BESIDE: usize = 2 * TEXT_CHARS_MAX + NAME_CHARS_MAX + 128;
+const OPERATION_BYTES_MORE: usize = 2 * TEXT_CHARS_MAX + NAME_CHARS_MAX + 128;
 
 /// Characters of a name (class, collection, property).
 pub const NAME_CHARS_MAX: usize = 64;

@@ -62,7 +62,7 @@ fn the_documents_of_the_page_show_what_it_says() {
 /// A database orders the column as sessions order booleans: `false` first.
 #[test]
 fn a_bool_index_takes_booleans_alone() {
-    let schema = Schema::from_json(r#"{"A":{"key":["x"],"indexes":{"i":"bool"}}}"#).expect("a schema");
+    let schema = Schema::from_json(r#"{"A":{"key":["x"],"indexes":{"i":"boolean"}}}"#).expect("a schema");
     let class = schema.class("A").expect("the class");
     let columns = |value: Value| {
         let data = BTreeMap::from([("x".to_owned(), Value::from("1")), ("i".to_owned(), value)]);
@@ -109,6 +109,7 @@ fn typescript_lets_indexes_be_asked_what_the_core_answers() {
     let table: BTreeMap<&str, &str> = between("interface Comparison {", "}")
         .lines()
         .filter_map(|line| line.trim().split_once(": "))
+        .map(|(name, row)| (name.trim_matches('"'), row))
         .collect();
     assert_eq!(table.len(), IndexType::ALL.len(), "{table:?}");
     for kind in IndexType::ALL {

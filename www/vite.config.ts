@@ -14,6 +14,7 @@ export default defineConfig({
       "escale/files": here("../pkg/files.js"),
       "escale/offline": here("../pkg/offline.js"),
       "escale/devtools": here("../pkg/devtools.js"),
+      "escale/advice": here("../pkg/advice.js"),
       "escale/rehearsal": here("../pkg/rehearsal.js"),
       escale: here("../pkg/index.js"),
     },

@@ -203,8 +203,8 @@ await writeFile(new URL(`../results/${isRecord ? "files" : "last"}.json`, import
 const text = filesText(report);
 console.log(`\n${text}`);
 if (isRecord) {
-  const place = new URL("../../docs/performance.md", import.meta.url);
+  const place = new URL("../results/tables.md", import.meta.url);
   const [before, , after] = (await readFile(place, "utf8")).split(/<!-- (?:|end of )files -->\n/);
-  if (after === undefined) throw new Error("docs/performance.md has no place for files");
+  if (after === undefined) throw new Error("bench/results/tables.md has no place for files");
   await writeFile(place, `${before}<!-- files -->\n${text}\n<!-- end of files -->\n${after}`);
 }

@@ -1,4 +1,4 @@
-// Writes results as a table for docs/performance.md, and as plots for 10,000 documents. To report a recorded run:
+// Writes results as a table for bench/results/tables.md, and as plots for 10,000 documents. To report a recorded run:
 //
 //     node runner/report.mjs results/documents-10000.json
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -96,7 +96,7 @@ export function plot(report, { key, name, goal }) {
   );
 }
 
-/** The full report of one run, as text for docs/performance.md. */
+/** The full report of one run, as text for bench/results/tables.md. */
 function textOf(report) {
   const what = { packages: "Debian's packages", lists: "generated documents in 100 lists", queries: "generated documents in 62 groups", items: "generated documents in one note" }[report.set] ?? "generated documents";
   const failed = Object.entries(report.failed).map(([id, why]) => `\n\n\`${id}\` failed: ${why}.`);
@@ -108,7 +108,7 @@ function textOf(report) {
 }
 
 const RESULTS = new URL("../results/", import.meta.url);
-const PAGE = new URL("../../docs/performance.md", import.meta.url);
+const PAGE = new URL("../results/tables.md", import.meta.url);
 const ROUNDS_MIN = 5;
 
 /**
@@ -117,7 +117,7 @@ const ROUNDS_MIN = 5;
  */
 async function whyNot(report, run, pieces) {
   if (report.rounds < ROUNDS_MIN) return `a record has ${ROUNDS_MIN} rounds`;
-  if (pieces.length !== 3) return `docs/performance.md has no place for ${run}`;
+  if (pieces.length !== 3) return `bench/results/tables.md has no place for ${run}`;
   if (report.results.some(({ system }) => system.includes("before"))) return "it compares two builds";
   const earlier = await readFile(new URL(`${run}.json`, RESULTS), "utf8").then(JSON.parse, () => ({ results: [] }));
   const isMeasured = (id) => SYSTEMS.some((system) => system.id === id);
@@ -146,7 +146,7 @@ export async function record(report) {
   }
   const [before, , after] = pieces;
   await writeFile(PAGE, `${before}<!-- ${run} -->\n${textOf(report)}<!-- end of ${run} -->\n${after}`);
-  console.log(`bench/results/${run}.json, and its table in docs/performance.md`);
+  console.log(`bench/results/${run}.json, and its table in bench/results/tables.md`);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await record(JSON.parse(await readFile(process.argv[2], "utf8")));

@@ -55,7 +55,7 @@ class System {
 
   /** The server has all items: subscribes to them, until they are durable. */
   async arrive() {
-    const { ready } = this.session.document("Note", [NOTE], { items: ["Doc"] });
+    const ready = this.session.document("Note", [NOTE], { items: ["Doc"] }).whenReady();
     await ready;
     await this.session.flush();
   }
@@ -92,7 +92,7 @@ class System {
   }
 
   async list(note) {
-    return this.session.collection("Doc", { note }).ready;
+    return this.session.collection("Doc", { note }).whenReady();
   }
 
   flush() {

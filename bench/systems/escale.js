@@ -10,7 +10,7 @@ import { allLists, documentAt, groupOf, idOf, listed, listedBy } from "../page/d
 const LISTED = [3, 7];
 
 const collection = listedBy === "lists" ? { key: ["lists"], list: true, mutable: true } : { key: [listedBy], mutable: true };
-const indexes = listedBy === "group" ? { indexes: { n: "int" } } : {};
+const indexes = listedBy === "group" ? { indexes: { n: "integer" } } : {};
 const schema = defineSchema({ Doc: { key: ["id"], collections: { [listedBy]: collection }, ...indexes } });
 
 /** Rows that a reply has at most, if it has several collections. */
@@ -171,7 +171,7 @@ class System {
   }
   async list(section) {
     const collection = this.session.collection("Doc", { [listedBy]: section });
-    await collection.ready;
+    await collection.whenReady();
     return collection.docs;
   }
   get(ids) {

@@ -14,6 +14,7 @@ export const KINDS = {
   version_conflict: "A",
   session_reused: "A",
   not_supported: "A",
+  bad_login: "A",
   login_taken: "A",
   last_admin: "A",
   unknown_class: "N",

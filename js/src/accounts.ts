@@ -4,6 +4,7 @@
  */
 
 import { enter } from "./accounts/entry.js";
+import { loginOf } from "./accounts/formulas.js";
 import {
   addCode,
   close,
@@ -34,6 +35,7 @@ import {
 export const accounts = /* @__PURE__ */ Object.freeze({
   /** @internal */
   enter,
+  loginOf,
   signUp,
   recover,
   addCode,

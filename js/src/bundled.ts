@@ -3,8 +3,8 @@
  * The wasm is in a module that is loaded when it is needed; tools that do not split their output put it inside.
  */
 
-import { carry } from "./index.js";
+import { internal } from "./index.js";
 
-carry(() => import("./carried.js").then(({ load }) => load()), true);
+internal.carry(() => import("./carried.js").then(({ load }) => load()), true);
 
 export * from "./index.js";

@@ -4,8 +4,8 @@
  */
 
 import module from "./escale_bg.wasm?module";
-import { carry } from "./index.js";
+import { internal } from "./index.js";
 
-carry(() => Promise.resolve(module), true);
+internal.carry(() => Promise.resolve(module), true);
 
 export * from "./index.js";

@@ -1,5 +1,11 @@
 /** The public API of the package: everything that an application can import. */
 
+import { decodeBase64Url, encodeBase64Url } from "./base/base64.js";
+import { isBytes } from "./base/bytes.js";
+import { KINDS, RAISED_HERE } from "./base/error-codes.js";
+import { callSafely } from "./base/report.js";
+import { carry } from "./package.js";
+
 export type { Batch } from "./writes/batch.js";
 export type { Adapter } from "./wasm/core.js";
 export type { ErrorCode, ErrorKind } from "./base/error-codes.js";
@@ -35,17 +41,8 @@ export type {
 } from "./writes/operation-types.js";
 export { defineOperations } from "./writes/operations.js";
 export type { AccountEntry, Door, EnterOptions, Identity, PasskeySource } from "./session/entry.js";
-export type { OpenOptions, TokenSource, WipeOptions } from "./session/options.js";
-/** @internal */
-export { carry } from "./package.js";
-/** @internal */
-export { RAISED_HERE } from "./base/error-codes.js";
-/** @internal */
-export { decodeBase64Url, encodeBase64Url } from "./base/base64.js";
-/** @internal */
-export { isBytes } from "./base/bytes.js";
-/** @internal */
-export { callSafely } from "./base/report.js";
+export type { OpenOptions, WipeOptions } from "./session/options.js";
+export type { TokenSource } from "./session/token.js";
 export { init, open, wipe, type InitOptions, type OpenInMemory } from "./package.js";
 export { newId } from "./base/id.js";
 export type { Query, QueryState } from "./schema/query.js";
@@ -75,8 +72,11 @@ export type { Mode, Phase, Status, StatusValue } from "./session/status.js";
 export type { Persistence, StorageUsage } from "./base/storage.js";
 export type { Value } from "./schema/values.js";
 export type { Composite, ItemsOf, TreeOf } from "./views/composite.js";
-export type { ScopeMatch, ScopeRules } from "./views/scope.js";
+export type { ScopeMatch, ScopeOptions, ScopeRules } from "./views/scope.js";
 export type { LiveCallback, LiveState, Stop } from "./views/view.js";
-export type { Collection, Held, HoldOptions } from "./views/views.js";
+export type { Collection, LeaseOptions } from "./views/views.js";
 export type { WaitOptions } from "./views/waiting.js";
 export type { InitInput } from "./wasm/wasm.js";
+
+/** @internal The parts that the other entries use, which no page loads twice (docs/decisions/56-one-internal-export.md). */
+export const internal = { carry, KINDS, RAISED_HERE, decodeBase64Url, encodeBase64Url, isBytes, callSafely };

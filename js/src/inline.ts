@@ -5,8 +5,8 @@
 
 import { load } from "./carried.js";
 // The same module as the application's "escale".
-import { carry } from "./index.js";
+import { internal } from "./index.js";
 
-carry(load);
+internal.carry(load);
 
 export * from "./index.js";

@@ -1,6 +1,6 @@
 /** The entry `escale/offline`: registers the worker that keeps the application's own files. */
 
-import { raised } from "./base/raised.js";
+import { raised } from "./platform/errors.js";
 import { prefixOf, WORKER, type Asked, type Failed, type State } from "./offline/list.js";
 import { OfflineStatus, type OfflineState } from "./offline/status.js";
 

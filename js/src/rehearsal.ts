@@ -15,8 +15,8 @@ const schema = /* @__PURE__ */ defineSchema(sampleClasses);
 async function session(open: OpenInMemory, org: string, key: Uint8Array, databases: IDBFactory): Promise<void> {
   const opened = await open({ org, schema, server: sampleServer, key }, databases);
   try {
-    const all = await opened.collection("Sample", {}).ready;
-    const some = await opened.collection("Sample", { kind: "one" }).ready;
+    const all = await opened.collection("Sample", {}).whenReady();
+    const some = await opened.collection("Sample", { kind: "one" }).whenReady();
     await opened.get("Sample", ["Zola"]);
     if (all.length !== SAMPLE_SIZE || some.length !== SAMPLE_SIZE) throw new Error("the sample is not whole");
     await opened.flush();

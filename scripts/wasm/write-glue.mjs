@@ -50,6 +50,36 @@ glue = `${glue.slice(0, glue.indexOf(START))}async function start({ module_or_pa
 }
 `;
 
+// All texts are passed by the same two functions of the wasm, so no call names them. A text that an import gives goes back
+// by one function.
+const PASSING = /(passStringToWasm0\([^,;]+), wasm\.(\w+), wasm\.(\w+)\)/g;
+const [[, , malloc, realloc]] = glue.matchAll(PASSING);
+glue = glue.replace(PASSING, (all, call, m, r) => (m === malloc && r === realloc ? `${call})` : all));
+replace(
+  "function passStringToWasm0(arg, malloc, realloc) {",
+  `function passStringToWasm0(arg) {\n    const { ${malloc}: malloc, ${realloc}: realloc } = wasm;`,
+);
+const RETURNING =
+  /(?:const|var) (ptr\d+) = (?:isLikeNone\(ret\) \? 0 : )?passStringToWasm0\((.+)\);\n +(?:const|var) (len\d+) = WASM_VECTOR_LEN;\n +getDataViewMemory0\(\)\.setInt32\(arg0 \+ 4 \* 1, \3, true\);\n +getDataViewMemory0\(\)\.setInt32\(arg0 \+ 4 \* 0, \1, true\);/g;
+glue = glue.replace(RETURNING, "returnText(arg0, $2);");
+glue += `
+function returnText(to, text) {
+    const ptr = isLikeNone(text) ? 0 : passStringToWasm0(text);
+    const view = getDataViewMemory0();
+    view.setInt32(to, ptr, true);
+    view.setInt32(to + 4, WASM_VECTOR_LEN, true);
+}
+`;
+
+// The values of these settings that the core uses (src/web/transport/http.rs, src/web/idb). The others are dead text.
+const USED = { IdbTransactionMode: ["readonly", "readwrite"], ReferrerPolicy: ["", "no-referrer"], RequestCredentials: ["omit"] };
+for (const [name, values] of Object.entries(USED)) {
+  const list = `const __wbindgen_enum_${name} = [${values.map((value) => JSON.stringify(value)).join(", ")}`;
+  const at = glue.indexOf(`${list}, `);
+  if (at < 0) throw new Error(`${from}: not there: ${list}`);
+  glue = glue.slice(0, at) + list + glue.slice(glue.indexOf("];", at));
+}
+
 writeFileSync(
   to,
   `// wasm-bindgen's glue, in a function: one call, one instance (scripts/wasm/write-glue.mjs).

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 
 /// Adds `by` to `n` of the counter with this `key`, which begins at 0, and returns the new number.
 pub fn add(tx: &mut Tx<'_>, args: &Value) -> Ran {
-    let bad = |what: &str| Fault::new(Code::BadValue, what);
+    let bad = |message: &str| Fault::new(Code::BadValue, message);
     let args = args.as_map().ok_or_else(|| bad("{ key, by } expected"))?;
     let key = args.get("key").and_then(Value::as_array).ok_or_else(|| bad("`key` must be a list"))?;
     let key: Vec<&str> =

@@ -11,7 +11,7 @@ use crate::engine::{Engine, renew_epoch_of};
 use crate::provider::{copy_database, is_in_use};
 
 /// The files that SQLite keeps next to a database.
-const BESIDE: [&str; 2] = ["-wal", "-shm"];
+const SQLITE_FILES: [&str; 2] = ["-wal", "-shm"];
 
 /// Writes a copy of the database in `folder` to the new file `to`, as one snapshot. A server may serve meanwhile. The copy
 /// is complete once the file has its name. Errors: `bad_option` for a file that exists or a folder without a database.
@@ -53,7 +53,7 @@ pub fn restore(folder: &Path, from: &Path, now_ms: u64) -> Result<Restored> {
     copy_database(from, &part)?;
     let replaced = path.exists().then(|| with_suffix(&path, &format!(".replaced-{now_ms}")));
     if let Some(replaced) = &replaced {
-        for suffix in BESIDE {
+        for suffix in SQLITE_FILES {
             move_if_there(&with_suffix(&path, suffix), &with_suffix(replaced, suffix))?;
         }
         fs::rename(&path, replaced).map_err(|error| failed(replaced, &error))?;

@@ -57,7 +57,7 @@ pub struct MemoryMark {
 impl MemoryMark {
     /// Records that another database takes the place of the marked one. `file` is its number, as an inode
     /// would be.
-    pub fn stands_beside(&self, file: u64) {
+    pub fn replaced_by(&self, file: u64) {
         self.file.store(file, Ordering::SeqCst);
     }
 
@@ -74,7 +74,7 @@ impl MemoryMark {
 
 impl Mark {
     /// The watermark of the database file at `database`.
-    pub fn beside(database: &Path) -> Self {
+    pub fn next_to(database: &Path) -> Self {
         let (path, database) = (database.with_extension("mark"), database.to_owned());
         Mark { location: Location::File { path, database } }
     }

@@ -44,7 +44,7 @@ pub(crate) fn answered(span: &Span, status: u16) {
 }
 
 /// The kind of a fault, as on the wire.
-pub(crate) fn letter_of(kind: Kind) -> &'static str {
+pub(crate) fn kind_letter(kind: Kind) -> &'static str {
     match kind {
         Kind::A => "A",
         Kind::N => "N",

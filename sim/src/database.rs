@@ -70,7 +70,7 @@ impl Database {
             server: None,
         };
         let mark = Arc::new(MemoryMark::default());
-        mark.stands_beside(1);
+        mark.replaced_by(1);
         let place = if random.next_u64().is_multiple_of(SQLITE_OF) {
             Place::Sqlite { folder: folder(), first: Box::new(first) }
         } else {
@@ -119,7 +119,7 @@ impl Database {
         if elsewhere {
             self.file += 1;
         }
-        self.mark.stands_beside(self.file);
+        self.mark.replaced_by(self.file);
     }
 }
 

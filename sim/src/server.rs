@@ -323,7 +323,7 @@ impl Backend for RealServer {
         self.finish();
         let provider = self.database.provider(&self.wire);
         let changed = provider.maintain(Duration::ZERO).and_then(|mut tx| {
-            let site = tx.site()?;
+            let site = tx.snapshot().site()?;
             tx.put_site(&Site { cursor_key: key, ..site })?;
             tx.commit()
         });

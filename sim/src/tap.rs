@@ -8,9 +8,9 @@ use std::time::Duration;
 use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
-    Action, ActionSize, Change, Changed, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link,
-    Looked, Maintenance, Operation, Place, Provider, Purged, Removed, RewriteResult, RewriteState, Seen,
-    Server, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed, Walked,
+    Action, Changed, Document, Edit, Entry, FeedRow, FileEdits, Head, Link, Maintenance, Operation, Place,
+    Provider, Purged, Removed, RewriteResult, RewriteState, Seen, Session, Site, Snapshot, Transaction, Tree,
+    Trimmed, Walked,
 };
 
 use crate::fiber::pause;
@@ -135,101 +135,11 @@ impl Wire {
     }
 }
 
-impl<T: Snapshot + ?Sized> Snapshot for Tapped<'_, T> {
-    fn site(&self) -> Result<Site> {
-        self.inner.site()
-    }
-
-    fn head(&self, org: &str) -> Result<Option<Head>> {
-        self.inner.head(org)
-    }
-
-    fn server(&self) -> Result<Option<Server>> {
-        self.inner.server()
-    }
-
-    fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
-        self.inner.heads(after, limit)
-    }
-
-    fn document(&self, at: Place) -> Result<Option<Document>> {
-        self.inner.document(at)
-    }
-
-    fn neighbour(&self, at: Place) -> Result<Option<String>> {
-        self.inner.neighbour(at)
-    }
-
-    fn changes(
-        &self,
-        org: &str,
-        def: &Def,
-        after: (Version, &str),
-        gone_from: Version,
-        visit: &mut dyn FnMut(Change) -> Result<bool>,
-    ) -> Result<u64> {
-        self.inner.changes(org, def, after, gone_from, visit)
-    }
-
-    fn count(
-        &self,
-        org: &str,
-        def: &Def,
-        v: Version,
-        gone_from: Version,
-        minute: u64,
-    ) -> Result<Looked<u64>> {
-        self.inner.count(org, def, v, gone_from, minute)
-    }
-
-    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Looked<Vec<String>>> {
-        self.inner.members(org, def, v, minute)
-    }
-
-    fn tree(&self, at: Place) -> Result<Option<Tree>> {
-        self.inner.tree(at)
-    }
-
-    fn due_trees(
-        &self,
-        org: &str,
-        after: (&str, &str),
-        before: Version,
-        limit: usize,
-    ) -> Result<Vec<(String, String, Tree)>> {
-        self.inner.due_trees(org, after, before, limit)
-    }
-
-    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
-        self.inner.is_held(at, scope, entry)
-    }
-
-    fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {
-        self.inner.session(org, session)
-    }
-
-    fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>> {
-        self.inner.operation(org, account, id)
-    }
-
-    fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
-        self.inner.spent(org, account, id)
-    }
-
-    fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
-        self.inner.actors(org, after, more_than, limit)
-    }
-
-    fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
-        self.inner.actions_of(goblin, below, limit)
-    }
-
-    fn files(&self) -> &dyn FileReads {
-        self.inner.files()
-    }
-}
-
 impl<T: Edit + ?Sized> Edit for Tapped<'_, T> {
+    fn snapshot(&self) -> &dyn Snapshot {
+        self.inner.snapshot()
+    }
+
     fn put_document(&mut self, at: Place, document: &Document) -> Result<()> {
         self.inner.put_document(at, document)?;
         self.written.put(at, document)

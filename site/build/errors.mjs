@@ -1,14 +1,15 @@
-// The page of error codes, made of the one table: src/error.rs.
+// The page of error codes, made of the table in src/error.rs and of the sentences in js/src/base/advice/sentences.ts.
 
+/** By the letter of the table: the word that an application sees, and its meaning. */
 const KINDS = {
-  A: "functional: the arguments do not suit the data",
-  N: "not found",
-  B: "a bug",
-  X: "unexpected: hardware, network or storage",
-  D: "the client is too old",
-  C: "contention",
-  O: "the service is closed for a while",
-  S: "not authorised",
+  A: ["refused", "the arguments do not suit the data"],
+  N: ["not-found", "the arguments name nothing"],
+  B: ["bug", "a mistake in a program"],
+  X: ["unexpected", "hardware, network or storage"],
+  D: ["outdated", "the client is too old"],
+  C: ["retry", "contention"],
+  O: ["unavailable", "the service is closed for a while"],
+  S: ["unauthorized", "there is no right to it"],
 };
 const RETRYABLE = "COX";
 
@@ -29,19 +30,32 @@ export function codesOf(source) {
   return groups;
 }
 
+/** The English sentence of each code, for the person in front of a page. */
+export function adviceOf(source) {
+  const pair = /\[\n\s*"(.*)",\n\s*".*",\n\s*\]/.source;
+  const shared = new Map([...source.matchAll(new RegExp(`\nconst (\\w+): Sentence = ${pair};`, "g"))].map(([, name, english]) => [name, english]));
+  const entries = source.slice(source.indexOf("\nexport const SENTENCES")).matchAll(new RegExp(`\n {2}(\\w+): (?:(\\w+)|${pair}),`, "g"));
+  return new Map([...entries].map(([, code, name, english]) => [code, english ?? shared.get(name)]));
+}
+
 /** A text of the table on the page: documents that it names are links, and a bar begins no column. */
 export const textOf = (text) => text.replaceAll("|", "\\|").replace(/docs\/([\w/-]+\.md)/g, "[$&](./$1)");
 
-/** The page. */
-export function errorsPage(source) {
+/** The page. `sentences` is the source of the advice. */
+export function errorsPage(source, sentences) {
+  const advice = adviceOf(sentences);
   const groups = codesOf(source);
   const lines = [
     "# Error codes",
     "",
-    "<!-- Made by `node scripts/write-errors.mjs` of the table in src/error.rs. -->",
+    "<!-- Made by `node scripts/write-errors.mjs` of src/error.rs and js/src/base/advice/sentences.ts. -->",
     "",
     "Every failure of Escale is an `EscaleError`. Compare its `code`, never its message: codes are stable. `cure` names",
-    "the next step. `retryable` is true for the kinds X, C and O: the same call can succeed later.",
+    "the next step of the developer. `kind` tells the cause, and `retryable` whether the same call can succeed later.",
+    "",
+    "For the person in front of the page, `advice(error)` of `escale/advice` gives the text: in English or, with",
+    '`{ language: "fr" }`, in French. `{ table }` replaces the texts of some codes, or of all, which makes a further language.',
+    "Codes of the server's own can be among them; without a text there, such a code has that of its kind.",
     "",
     "Three words come often. A *def* is the name of something that a session can subscribe to: a class, a document or a",
     "collection. `seq` is the number of an operation in its session. *K* is the account's key, which seals the store.",
@@ -49,23 +63,26 @@ export function errorsPage(source) {
     "",
     "```js",
     'import { EscaleError, open } from "escale";',
+    'import { advice } from "escale/advice";',
     "",
     "try {",
     "  await open(options);",
     "} catch (error) {",
-    '  if (error instanceof EscaleError && error.code === "wrong_passphrase") askAgain(error.cure);',
+    '  if (error instanceof EscaleError && error.code === "wrong_passphrase") askAgain(advice(error));',
     "  else throw error;",
     "}",
     "```",
     "",
-    "| kind | meaning | retryable |",
-    "|---|---|---|",
-    ...Object.entries(KINDS).map(([kind, meaning]) => `| ${kind} | ${meaning} | ${RETRYABLE.includes(kind) ? "yes" : "no"} |`),
+    "| kind | meaning | retryable | in [the protocol](./protocol.md#faults) |",
+    "|---|---|---|---|",
+    ...Object.entries(KINDS).map(([letter, [kind, meaning]]) => `| \`${kind}\` | ${meaning} | ${RETRYABLE.includes(letter) ? "yes" : "no"} | ${letter} |`),
   ];
   for (const { title, codes } of groups) {
     lines.push("", `## ${title.replace(/ \(docs\/.*\)$/, "")}`);
     for (const { name, kind, cure, when } of codes) {
-      lines.push("", `### ${name}`, "", `Kind ${kind}. ${textOf(when)}`, "", `**Cure.** ${textOf(cure)}`);
+      if (!advice.has(name)) throw new Error(`js/src/base/advice/sentences.ts has no sentence for ${name}`);
+      lines.push("", `### ${name}`, "", `Kind \`${KINDS[kind][0]}\`. ${textOf(when)}`, "", `**Cure.** ${textOf(cure)}`);
+      lines.push("", `**Advice.** ${advice.get(name)}`);
     }
   }
   return `${lines.join("\n")}\n`;

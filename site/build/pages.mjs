@@ -6,12 +6,15 @@ import { fileURLToPath } from "node:url";
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const PAGES = fileURLToPath(new URL("../pages", import.meta.url));
 
-/** Documents of the root, by the pages that they become. */
-const OF_ROOT = { "README.md": "overview.md", "ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "STYLE.md": "style.md" };
+/** Documents outside of docs/, by the pages that they become. */
+const OUTSIDE = {
+  "README.md": "overview.md", "ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "STYLE.md": "style.md",
+  "DEPENDENCIES.md": "dependencies.md", "bench/results/tables.md": "performance-tables.md", "bench/results/history.md": "performance-history.md",
+};
 
 /** Every page that is a file of the repository: its path there, and its path in the site. */
 export async function pages() {
-  const found = new Map(Object.entries(OF_ROOT));
+  const found = new Map(Object.entries(OUTSIDE));
   const entries = await readdir(join(ROOT, "docs"), { recursive: true, withFileTypes: true });
   for (const entry of entries) {
     if (!entry.isFile() || !entry.name.endsWith(".md")) continue;
@@ -26,6 +29,6 @@ export const GROUPS = [
   ["Start", ["guides/getting-started.md", "overview.md", "guides/comparison.md", "guides/moving.md"]],
   ["Guides", ["schema.md", "guides/modelling.md", "writes.md", "guides/cookbook.md", "guides/own-server.md", "offline.md", "guides/*"]],
   ["Tools", ["frameworks.md", "bundlers.md", "devtools.md", "testing-your-app.md", "conformance.md"]],
-  ["Reference", ["api/index.md", "errors.md", "protocol.md", "server.md", "format.md", "rules.md", "security.md"]],
-  ["Inside", ["architecture.md", "decisions/index.md", "performance.md", "reliability.md", "testing.md", "mutants.md", "style.md", "changelog.md"]],
+  ["Reference", ["api/index.md", "errors.md", "protocol.md", "server.md", "handler.md", "format.md", "rules.md", "security.md"]],
+  ["Inside", ["architecture.md", "decisions/index.md", "performance.md", "performance-tables.md", "performance-history.md", "reliability.md", "testing.md", "mutants.md", "style.md", "dependencies.md", "changelog.md"]],
 ];

@@ -12,14 +12,14 @@ import { start } from "../../tests/servers/second.mjs";
 import { examplesOf, exportsOf, programOf, runnable } from "./blocks.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const ENTRIES = ["index", "devtools", "rehearsal"];
+const ENTRIES = ["index", "devtools", "rehearsal", "advice"];
 const SETTING = new URL("./setting.mjs", import.meta.url).href;
 const SCHEMA = {
   List: { key: ["id"] },
   Todo: {
     key: ["id"],
     collections: { list: { key: ["list"], mutable: true } },
-    indexes: { title: "string", done: "bool", at: "int", due: "int", words: "list", list: "string" },
+    indexes: { title: "string", done: "boolean", at: "integer", due: "integer", words: "string[]", list: "string" },
   },
   Draft: { key: ["form"] },
   Note: { key: ["id"] },
@@ -33,7 +33,7 @@ const ON_REFERENCE = {
   },
   "modelling.md": {
     Association: { key: ["id"], collections: { city: { key: ["city"], mutable: true } } },
-    Member: { in: "Association", key: ["association", "number"], indexes: { joined: "int" } },
+    Member: { in: "Association", key: ["association", "number"], indexes: { joined: "integer" } },
     Statutes: { in: "Association", key: ["association"] },
     Membership: { key: ["person", "club"], collections: { person: { key: ["person"] } } },
   },
@@ -104,7 +104,7 @@ const texts = await Promise.all(sources.map((name) => readFile(join(ROOT, "js/sr
 const examples = texts.flatMap(examplesOf);
 
 /** The names that a source exports as internal: no type of the package has them. */
-const internalOf = (text) => new Set([...text.matchAll(/\/\*\* @internal \*\/\nexport \{ ([^}]+) \}/g)].flatMap(([, names]) => names.split(", ")));
+const internalOf = (text) => new Set([...text.matchAll(/\/\*\* @internal [^\n]*\nexport const (\w+)/g)].map(([, name]) => name));
 
 for (const entry of ENTRIES) {
   test(`each export of the entry ${entry} has an example`, async () => {

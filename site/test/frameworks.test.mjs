@@ -11,7 +11,7 @@ import { ROOT, runCommand } from "../../tests/packaging/project.mjs";
 import { start } from "../../tests/servers/second.mjs";
 import { runnable } from "./blocks.mjs";
 
-const SCHEMA = { Package: { key: ["name"], collections: { section: { key: ["section"] } }, indexes: { size: "int" } } };
+const SCHEMA = { Package: { key: ["name"], collections: { section: { key: ["section"] } }, indexes: { size: "integer" } } };
 // VitePress brings the plugin of Vue, with the Vite that it needs.
 const ofVitePress = createRequire(createRequire(import.meta.url).resolve("vitepress/package.json"));
 const vue = ofVitePress("@vitejs/plugin-vue");

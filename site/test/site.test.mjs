@@ -1,10 +1,10 @@
-// The built site: every link and anchor leads somewhere, every code has its cure, and a browser can read and search it.
+// The built site: every link and anchor leads somewhere, every code has its cure and advice, and a browser can read and search it.
 import assert from "node:assert/strict";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { test } from "node:test";
 
-import { codesOf, errorsPage, textOf } from "../build/errors.mjs";
+import { adviceOf, codesOf, errorsPage, textOf } from "../build/errors.mjs";
 import { asPage } from "../build/links.mjs";
 import { GROUPS, pages } from "../build/pages.mjs";
 import { openBrowser } from "../../tests/e2e/support/browser.mjs";
@@ -78,15 +78,24 @@ test("nothing of the site comes from another host", () => {
   assert.deepEqual(foreign, []);
 });
 
-test("the page of error codes has every code of the table, with its cure", async () => {
-  const [table, types] = await Promise.all(["src/error.rs", "js/src/base/error-codes.ts"].map((name) => readFile(join(ROOT, name), "utf8")));
+test("the page of error codes has every code of the table, with its cure and its advice", async () => {
+  const [table, types, sentences] = await Promise.all(["src/error.rs", "js/src/base/error-codes.ts", "js/src/base/advice/sentences.ts"].map((name) => readFile(join(ROOT, name), "utf8")));
   const codes = codesOf(table).flatMap((group) => group.codes);
   const declared = [.../export type ErrorCode =([^;]*);/.exec(types)[1].matchAll(/"(\w+)"/g)].map(([, name]) => name);
   assert.deepEqual(codes.map(({ name }) => name), declared);
   assert.ok(codes.every(({ when, cure }) => when && cure));
-  const page = errorsPage(table);
+  const page = errorsPage(table, sentences);
   assert.equal(await readFile(join(ROOT, "docs/errors.md"), "utf8"), page, "node scripts/write-errors.mjs writes docs/errors.md again");
+  // Each kind of the table has the word that the package gives it.
+  const letters = [.../pub enum Kind \{([^}]*)\}/.exec(table)[1].matchAll(/^ {4}(\w),$/gm)].map(([, letter]) => letter);
+  const words = [.../export const KINDS = \{([^}]*)\}/.exec(types)[1].matchAll(/(\w): "([\w-]+)"/g)].map(([, letter, word]) => [letter, word]);
+  assert.deepEqual(words.map(([letter]) => letter), letters);
+  for (const [letter, word] of words) assert.match(page, new RegExp(`\n\\| \`${word}\` \\|.*\\| ${letter} \\|\n`));
   for (const { name, cure } of codes) assert.ok(page.includes(`### ${name}\n`) && page.includes(textOf(cure)), name);
+  const advice = adviceOf(sentences);
+  assert.deepEqual([...advice.keys()], declared);
+  for (const [name, text] of advice) assert.ok(text && page.includes(`**Advice.** ${text}\n`), name);
+  assert.throws(() => errorsPage(table, sentences.replace(/\n {2}offline: .*/, "")), /no sentence for offline/);
   assert.throws(() => codesOf("\ncodes! {\n    // Group.\n    Odd line\n}"), /no code/);
 });
 

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use super::action::Action;
 use super::change::{Change, ChangeKind, IfVersion, batched, is_built_in};
-use crate::codec::{Data, Fault, record};
+use super::issued::Issued;
+use crate::codec::{Decode, Encode, Fault, FieldOut, Fields, Format, Node, NodeError, Presence, Writer};
 use crate::crypto::{Random, drawn};
 use crate::error::Result;
 use crate::memory::{DocKey, Stamp};
@@ -23,24 +24,8 @@ pub type OpId = String;
 pub struct OpState {
     /// Its position among the others: they execute in ascending order (R12).
     pub order: u64,
-    /// Its id.
-    pub id: OpId,
-    /// Its name.
-    pub name: String,
-    /// Its arguments.
-    pub args: Value,
-    /// Milliseconds since 1970 by the device's clock when it was issued: information.
-    pub at: u64,
-    /// The documents that it touches.
-    pub touches: Vec<(Name, Pk)>,
-    /// Operations that it waits for, as the application asked.
-    pub after: Vec<OpId>,
-    /// Its document's state when it was issued, for conflicts.
-    pub base: Option<Data>,
-    /// The same for each document of a batch.
-    pub bases: Vec<(Name, Pk, Data)>,
-    /// Positions of the changes whose expected version the application set itself: no policy resolves those.
-    pub insists: Vec<u32>,
+    /// How its application issued it.
+    pub issued: Issued,
     /// Positions of the changes whose expected version an earlier operation of the session gave, each with
     /// the era. If the document has a lower version in that era, nobody has written it since.
     pub given: Vec<(u32, u32)>,
@@ -65,27 +50,48 @@ pub struct OpState {
     pub replaces: Vec<OpId>,
 }
 
-record!(OpState {
-    order,
-    id,
-    name,
-    args,
-    at,
-    touches,
-    after,
-    base,
-    bases optional,
-    insists optional,
-    given optional,
-    accepted,
-    trees optional,
-    seq,
-    refused,
-    seen,
-    seen_on,
-    value optional,
-    replaces optional,
-});
+impl Encode for OpState {
+    fn encode(&self, out: &mut Writer) {
+        use Presence::{Optional, Required};
+        let mut fields: Vec<FieldOut<'_>> = vec![("order", Required, &self.order)];
+        fields.extend(self.issued.fields(Optional));
+        fields.extend::<[FieldOut<'_>; 9]>([
+            ("given", Optional, &self.given),
+            ("accepted", Required, &self.accepted),
+            ("trees", Optional, &self.trees),
+            ("seq", Required, &self.seq),
+            ("refused", Required, &self.refused),
+            ("seen", Required, &self.seen),
+            ("seen_on", Required, &self.seen_on),
+            ("value", Optional, &self.value),
+            ("replaces", Optional, &self.replaces),
+        ]);
+        out.record(&fields);
+    }
+}
+
+impl Decode for OpState {
+    fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
+        const NAMES: &[&str] = &[
+            "order", "id", "name", "args", "at", "touches", "after", "base", "bases", "insists", "given",
+            "accepted", "trees", "seq", "refused", "seen", "seen_on", "value", "replaces",
+        ];
+        let mut fields = Fields::new(node, NAMES, format)?;
+        Ok(OpState {
+            order: fields.required()?,
+            issued: Issued::read(&mut fields, Presence::Optional)?,
+            given: fields.or_default()?,
+            accepted: fields.required()?,
+            trees: fields.or_default()?,
+            seq: fields.required()?,
+            refused: fields.required()?,
+            seen: fields.required()?,
+            seen_on: fields.required()?,
+            value: fields.or_default()?,
+            replaces: fields.or_default()?,
+        })
+    }
+}
 
 /// A version that an operation expects. With it comes the era, if an earlier operation of the session gave it.
 pub type Expectation = (IfVersion, Option<u32>);
@@ -101,7 +107,7 @@ pub struct Unsendable {
 
 /// An operation before it was taken into parts.
 #[derive(Clone, Debug)]
-pub struct Issued {
+pub struct Whole {
     /// Its place among all that were issued so.
     pub nth: u64,
     /// Its name.
@@ -165,7 +171,7 @@ pub struct PendingOp {
     /// Earlier operations on its local document that were not saved yet: they are saved with it.
     pub unsaved: Vec<PendingOp>,
     /// Until it is saved, if it was issued in parts: how it was issued.
-    pub issued: Option<Box<Issued>>,
+    pub whole: Option<Box<Whole>>,
 }
 
 impl OpState {
@@ -173,15 +179,17 @@ impl OpState {
     pub fn new(order: u64, id: OpId, (name, args): (String, Value), at: u64) -> Self {
         OpState {
             order,
-            id,
-            name,
-            args,
-            at,
-            touches: Vec::new(),
-            after: Vec::new(),
-            base: None,
-            bases: Vec::new(),
-            insists: Vec::new(),
+            issued: Issued {
+                id,
+                name,
+                args,
+                at,
+                touches: Vec::new(),
+                after: Vec::new(),
+                base: None,
+                bases: Vec::new(),
+                insists: Vec::new(),
+            },
             given: Vec::new(),
             accepted: None,
             trees: Vec::new(),
@@ -257,9 +265,12 @@ impl PendingOp {
     /// without arguments: there, another name uses the id first.
     pub fn sent(&self) -> (String, Value) {
         match &self.unsendable {
-            None => (self.state.name.clone(), self.state.args.clone()),
-            Some(unsendable) if unsendable.is_id_known || is_built_in(&self.state.name, &self.state.args) => {
-                (self.state.name.clone(), Value::Map(BTreeMap::new()))
+            None => (self.state.issued.name.clone(), self.state.issued.args.clone()),
+            Some(unsendable)
+                if unsendable.is_id_known
+                    || is_built_in(&self.state.issued.name, &self.state.issued.args) =>
+            {
+                (self.state.issued.name.clone(), Value::Map(BTreeMap::new()))
             }
             Some(_) => ("batch".to_owned(), Value::Map(BTreeMap::new())),
         }
@@ -268,7 +279,7 @@ impl PendingOp {
     /// Its changes, one for each operation in it. None if it contains an operation of the application's own,
     /// which expects no version.
     fn plain(&self) -> &[Change] {
-        let is_plain = is_built_in(&self.state.name, &self.state.args);
+        let is_plain = is_built_in(&self.state.issued.name, &self.state.issued.args);
         self.changes.as_deref().filter(|_| is_plain).unwrap_or_default()
     }
 
@@ -285,14 +296,14 @@ impl PendingOp {
     /// Whether the application itself set the version expected of a document.
     pub fn insists_on(&self, key: &DocKey) -> bool {
         let place_of = |change: &Change| change.key == *key;
-        self.state.insists.iter().any(|place| self.plain().get(*place as usize).is_some_and(place_of))
+        self.state.issued.insists.iter().any(|place| self.plain().get(*place as usize).is_some_and(place_of))
     }
 
     /// Notes which of the expected versions the application set itself.
     pub fn insist(&mut self, is_own: impl Fn(&Change) -> bool) {
         let changes = (0..).zip(self.plain());
         let own = changes.filter(|(_, change)| change.if_version.is_some() && is_own(change));
-        self.state.insists = own.map(|(place, _)| place).collect();
+        self.state.issued.insists = own.map(|(place, _)| place).collect();
     }
 
     /// The version that it expects of a document, with the era in which an earlier operation of the session
@@ -330,7 +341,7 @@ impl PendingOp {
 
     /// Every operation that it waits for explicitly: those in `after`, and those whose versions it expects.
     pub fn waits_for(&self) -> impl Iterator<Item = &str> {
-        self.state.after.iter().map(String::as_str).chain(self.named())
+        self.state.issued.after.iter().map(String::as_str).chain(self.named())
     }
 
     /// Whether it expects the version given by that operation.
@@ -342,7 +353,7 @@ impl PendingOp {
     /// version can replace it (`instead`). Without the precondition, the operation would have an effect that
     /// the application wanted to prevent.
     pub fn insists_on_version_of(&self, id: &str, instead: impl Fn(&DocKey) -> bool) -> bool {
-        let mut own = (0..).zip(self.plain()).filter(|(place, _)| self.state.insists.contains(place));
+        let mut own = (0..).zip(self.plain()).filter(|(place, _)| self.state.issued.insists.contains(place));
         own.any(|(_, change)| change.expects(id) && !instead(&change.key))
             || self.mixed().any(|(_, of)| of == id)
     }
@@ -351,8 +362,9 @@ impl PendingOp {
     /// expect, with the parts' positions. Only its arguments have these, and only the application can have
     /// set them.
     fn mixed(&self) -> impl Iterator<Item = (usize, &str)> {
-        let is_mixed = self.state.name == "batch" && !is_built_in(&self.state.name, &self.state.args);
-        let parts = is_mixed.then(|| batched(&self.state.args).enumerate()).into_iter().flatten();
+        let is_mixed = self.state.issued.name == "batch"
+            && !is_built_in(&self.state.issued.name, &self.state.issued.args);
+        let parts = is_mixed.then(|| batched(&self.state.issued.args).enumerate()).into_iter().flatten();
         parts.filter(|(_, (name, args))| is_built_in(name, args)).filter_map(|(place, (_, args))| {
             Some((place, args.as_map()?.get("ifVersion")?.as_map()?.get("op")?.as_str()?))
         })
@@ -376,11 +388,17 @@ impl PendingOp {
         }
     }
 
-    /// Sets the version in every change that expects one of that document. No earlier operation gave it.
+    /// Sets the version in every change that expects one of that document, or else in the first one. No earlier
+    /// operation gave it.
     pub fn expect_of(&mut self, key: &DocKey, expected: &IfVersion) {
-        let places = self.plain().iter().enumerate();
-        let places = places.filter(|(_, change)| change.key == *key && change.if_version.is_some());
-        for place in places.map(|(place, _)| place).collect::<Vec<_>>() {
+        let places = || self.plain().iter().enumerate().filter(|(_, change)| change.key == *key);
+        let mut own: Vec<usize> =
+            places().filter(|(_, change)| change.if_version.is_some()).map(|(place, _)| place).collect();
+        if own.is_empty() {
+            // The operation whose version it expected is gone, and had no change of the document any more.
+            own.extend(places().next().map(|(place, _)| place));
+        }
+        for place in own {
             self.expect(place, Some(expected.clone()));
             self.state.given.retain(|(own, _)| *own as usize != place);
         }
@@ -388,15 +406,15 @@ impl PendingOp {
 
     /// Writes the expected version into the arguments; `place` is the position of a batch's part.
     fn write_expected(&mut self, place: usize, expected: Option<&IfVersion>) {
-        let args = if self.state.name == "batch" {
-            let ops = self.state.args.as_map_mut().and_then(|args| args.get_mut("ops"));
+        let args = if self.state.issued.name == "batch" {
+            let ops = self.state.issued.args.as_map_mut().and_then(|args| args.get_mut("ops"));
             let op = match ops {
                 Some(Value::Array(ops)) => ops.get_mut(place),
                 _ => None,
             };
             op.and_then(Value::as_map_mut).and_then(|op| op.get_mut("args"))
         } else {
-            Some(&mut self.state.args)
+            Some(&mut self.state.issued.args)
         };
         let Some(args) = args.and_then(Value::as_map_mut) else { return };
         match expected {
@@ -428,12 +446,12 @@ impl PendingOp {
     /// Its name and arguments after a conflict on a document is resolved by the operation `settled`, or by
     /// none; `None` if nothing remains. The other operations of a batch stay as they are.
     pub fn with_settled(&self, key: &DocKey, settled: Option<(&str, Value)>) -> Option<(String, Value)> {
-        if self.state.name != "batch" {
+        if self.state.issued.name != "batch" {
             return settled.map(|(name, args)| (name.to_owned(), args));
         }
         let mut settled =
             settled.map(|(name, args)| Value::from([("name", Value::from(name)), ("args", args)]));
-        let ops = self.state.args.as_map()?.get("ops")?.as_array()?;
+        let ops = self.state.issued.args.as_map()?.get("ops")?.as_array()?;
         let left: Vec<Value> = ops
             .iter()
             .zip(self.plain())
@@ -466,7 +484,7 @@ impl PendingOp {
             with: None,
             is_part: false,
             unsaved: Vec::new(),
-            issued: None,
+            whole: None,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The requests of followers to the leader of a store (docs/format.md): each is a record of the inbox.
 
+use super::issued::Issued;
 use super::op::OpId;
 use super::planner::Retention;
 use crate::codec::{
-    Data, Decode, Encode, Fields, Format, Node, NodeError, Presence, Writer, content_of, names, pack_named,
-    record, unknown_variant, unpack,
+    Decode, Encode, Fields, Format, Node, NodeError, Presence, Writer, content_of, names, pack_named, record,
+    unknown_variant, unpack,
 };
 use crate::error::{Code, Error, Result};
 use crate::model::{Def, Name, Pk, Value};
@@ -26,7 +27,7 @@ record!(Request { stamp, wanted, phase optional });
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
     /// Issue an operation.
-    Write(WantedWrite),
+    Write(Issued),
     /// Issue a refused operation again, under a new id.
     Amend {
         /// The refused operation.
@@ -52,7 +53,7 @@ pub enum Wanted {
 
 impl Wanted {
     /// Whether an operation with these documents and trees must not be issued before this request is carried out.
-    pub fn blocks(&self, write: &WantedWrite, keys: &[(Name, Pk)], names: impl Fn(&str) -> bool) -> bool {
+    pub fn blocks(&self, write: &Issued, keys: &[(Name, Pk)], names: impl Fn(&str) -> bool) -> bool {
         let is_named = |id: &OpId| write.after.contains(id) || names(id);
         match self {
             Wanted::Write(held) => is_named(&held.id) || held.touches.iter().any(|key| keys.contains(key)),
@@ -120,31 +121,6 @@ pub enum Signal {
 }
 
 names!(Signal { Beat = "Beat", Lock = "Lock", Wipe = "Wipe", Synced = "Synced", Avion = "Avion" });
-
-/// An operation as its application issued it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WantedWrite {
-    /// Its id.
-    pub id: OpId,
-    /// Its name.
-    pub name: String,
-    /// Its arguments, with the version that it expects if its class resolves conflicts.
-    pub args: Value,
-    /// Milliseconds since 1970 by the device's clock when it was issued.
-    pub at: u64,
-    /// The documents that it touches.
-    pub touches: Vec<(Name, Pk)>,
-    /// Operations that it waits for.
-    pub after: Vec<OpId>,
-    /// Its document's state when it was issued, for conflicts.
-    pub base: Option<Data>,
-    /// The same for each document of a batch.
-    pub bases: Vec<(Name, Pk, Data)>,
-    /// Positions of the changes whose expected version the application set itself.
-    pub insists: Vec<u32>,
-}
-
-record!(WantedWrite { id, name, args, at, touches, after, base, bases, insists optional });
 
 impl Request {
     /// The plain bytes.

@@ -31,7 +31,7 @@ pub struct Collection {
     /// The members, and the removal tombstones of those that left. On the clock `sequence`, its `v` is the number after
     /// the last one that is known: every change below it is known, as on the clock `time` (R21).
     pub set: VersionedSet<Pk, Stamp>,
-    /// Whether a whole load has ended once, in any epoch.
+    /// Whether a whole load has ended once, in any epoch, and the server has not refused the def since.
     pub ready: bool,
     /// The load in progress.
     pub load: Option<Load>,
@@ -59,6 +59,11 @@ impl Collection {
     /// Every change below it is known: 0 if the collection was never loaded, or not in this era.
     pub fn v(&self, era: u32) -> Version {
         if self.set.v().era == era { self.set.v().v } else { 0 }
+    }
+
+    /// Whether a whole load has ended once, even if the server has refused the def since.
+    pub fn was_loaded(&self) -> bool {
+        self.ready || self.set.v().v > 0
     }
 
     /// The load in progress, if it goes on from a cursor.

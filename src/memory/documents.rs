@@ -3,13 +3,13 @@
 
 use super::defs::Defs;
 use super::document::{Content, DocKey, Document, DocumentAtRest, is_over};
-use super::shelf::Shelf;
+use super::slab::Slab;
 use super::stamp::Stamp;
 use crate::model::{Pk, QuickMap, SortedSet};
 
 /// Every document of the memory.
 pub struct Documents {
-    all: Shelf<DocKey, Document>,
+    all: Slab<DocKey, Document>,
     /// Ids up to this one were given by the opening: each is its document's index plus one.
     placed_ids: u32,
     /// The keys of all other ids.
@@ -23,7 +23,7 @@ pub struct Documents {
 impl Default for Documents {
     fn default() -> Self {
         Documents {
-            all: Shelf::default(),
+            all: Slab::default(),
             placed_ids: 0,
             by_id: QuickMap::default(),
             lives: SortedSet::new(),
@@ -43,7 +43,7 @@ impl Documents {
         self.all.get_mut(key)
     }
 
-    /// The same, for keys in the order of [`Documents::iter`]: see [`Shelf::next_mut`].
+    /// The same, for keys in the order of [`Documents::iter`]: see [`Slab::next_mut`].
     pub fn next_mut(&mut self, key: &DocKey, next: &mut usize) -> Option<&mut Document> {
         self.all.next_mut(key, next)
     }

@@ -13,7 +13,7 @@ mod pins;
 pub mod query;
 pub mod seed;
 mod set;
-mod shelf;
+mod slab;
 mod stamp;
 mod state;
 mod stored;
@@ -29,9 +29,9 @@ pub use document::{Content, DocKey, Document, DocumentAtRest, PageRef};
 pub use overlay::{Base, Shown, is_local, synced, take_touched, touch_expired};
 pub use set::{Member, VersionedSet};
 pub use stamp::Stamp;
-pub use state::{EpochChange, Memory, lease};
+pub use state::{EpochChange, Memory, lease, unready};
 pub(crate) use stored::{ClassAtRest, Origin, StoredChanges};
 pub use stored::{CollectionAtRest, LinkAtRest, Missing, at_rest};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -80,7 +80,7 @@ impl Memory {
     pub(super) fn note_in_all(&mut self, key: &DocKey) {
         let shown = self.shown.get(key);
         let defs = shown.map(|shown| shown.defs.clone()).unwrap_or_default();
-        if shown.is_some() && self.noted.follows(key.0) {
+        if shown.is_some() && self.new_ids.follows(key.0) {
             let class = Def::class_of(self.class(key.0).name());
             self.unreported.defs.insert(class);
         }
@@ -159,7 +159,7 @@ impl Memory {
         self.shown.insert(key.clone(), Shown { id, v, data, max_life, defs });
         self.documents.set_life_shown(key, max_life, true);
         if id != 0 {
-            self.noted.add(key.0, id);
+            self.new_ids.add(key.0, id);
         }
         self.note_in_all(key);
         Ok(())

@@ -6,7 +6,7 @@
 
 use std::hash::Hash;
 
-use super::shelf::Shelf;
+use super::slab::Slab;
 use crate::model::{QuickMap, SortedSet, order};
 
 /// A member: the version of its link, and whether the whole load in progress has confirmed it.
@@ -23,13 +23,13 @@ pub struct Member<S> {
 #[derive(Clone, Debug)]
 pub struct VersionedSet<K: Eq + Hash, S> {
     v: S,
-    members: Shelf<K, Member<S>>,
+    members: Slab<K, Member<S>>,
     marks: QuickMap<K, S>,
 }
 
 impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> Default for VersionedSet<K, S> {
     fn default() -> Self {
-        VersionedSet { v: S::default(), members: Shelf::default(), marks: QuickMap::default() }
+        VersionedSet { v: S::default(), members: Slab::default(), marks: QuickMap::default() }
     }
 }
 

@@ -7,7 +7,7 @@ use super::document::{Content, DocKey, Document, PageRef};
 use super::documents::Documents;
 use super::overlay::{Shown, is_local, synced};
 use super::pins::Pins;
-use super::query::Noted;
+use super::query::NewIds;
 use super::stamp::Stamp;
 use super::tombstones::Tombstones;
 use crate::error::Result;
@@ -41,7 +41,7 @@ pub struct Memory {
     /// The defs whose items are hidden, because a pending operation deletes their parent.
     pub(super) hidden: SortedSet<Def>,
     /// The new ids of classes with indexes.
-    pub(crate) noted: Noted,
+    pub(crate) new_ids: NewIds,
 }
 
 impl Memory {
@@ -61,7 +61,7 @@ impl Memory {
             lacks_documents: false,
             shown: SortedMap::new(),
             hidden: SortedSet::new(),
-            noted: Noted::default(),
+            new_ids: NewIds::default(),
         }
     }
 
@@ -257,7 +257,7 @@ impl Memory {
         self.dirty.documents.insert(key.clone());
         self.unreported.gone.extend(self.documents.set(key, at, max_life, content));
         if let Some(document) = self.documents.get(key) {
-            self.noted.add(key.0, document.id);
+            self.new_ids.add(key.0, document.id);
             self.note_in_all(key);
         }
     }
@@ -387,6 +387,16 @@ pub fn lease(memory: &mut Memory, def: &Def, lease: u64) -> bool {
     }
     memory.dirty.restate(def);
     true
+}
+
+/// The server refuses a def for good: its list is not ready before it answers, in later openings too (R94).
+pub fn unready(memory: &mut Memory, def: &Def) {
+    if let Some(collection) = memory.collections.get_mut(def)
+        && std::mem::take(&mut collection.ready)
+    {
+        memory.dirty.collections.insert(def.clone());
+        memory.unreported.defs.insert(def.clone());
+    }
 }
 
 /// Notes that a document joined a def or left it.

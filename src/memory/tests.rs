@@ -84,13 +84,18 @@ fn shown(memory: &Memory, def: &Def) -> BTreeMap<Pk, u64> {
     set.keys().map(|pk| (pk.clone(), at(pk))).collect()
 }
 
-/// The seeds of the histories: 300, or as many as `ESCALE_CASES` says, or the one of `ESCALE_SEED`
-/// (docs/testing.md).
-pub(super) fn seeds() -> std::ops::Range<u64> {
+/// The seeds of the histories: the one of `ESCALE_SEED`; otherwise as many as `ESCALE_CASES` says, or the usual number, or ten
+/// times as many with `ESCALE_EFFORT=proof` (docs/testing.md). `testkit/src/seeds.rs` does the same; it is not built for wasm.
+pub(crate) fn seeds(usual: u64) -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let effort = match std::env::var("ESCALE_EFFORT").as_deref() {
+        Err(_) | Ok("") => 1,
+        Ok("proof") => 10,
+        Ok(other) => panic!("ESCALE_EFFORT is proof or not set: {other}"),
+    };
     match number("ESCALE_SEED") {
         Some(seed) => seed..seed.saturating_add(1),
-        None => 0..number("ESCALE_CASES").unwrap_or(300),
+        None => 0..number("ESCALE_CASES").unwrap_or(usual * effort),
     }
 }
 
@@ -136,7 +141,7 @@ fn def(number: usize) -> Def {
 /// For any sequence of messages, the data of a held document only ever advances to a higher version.
 #[test]
 fn r1_version_guard() {
-    for seed in seeds() {
+    for seed in seeds(300) {
         let random = &mut Seeded::new(seed);
         let history = history(random);
         let mut memory = memory();
@@ -163,7 +168,7 @@ fn r1_version_guard() {
 /// R3 and R5: after every write was sent twice in any order, each def holds the result of the last writes.
 #[test]
 fn r5_no_resurrection_in_any_order() {
-    for seed in seeds() {
+    for seed in seeds(300) {
         let random = &mut Seeded::new(seed);
         let history = history(random);
         let mut memory = memory();
@@ -191,7 +196,7 @@ fn r5_no_resurrection_in_any_order() {
 /// R4: a reply applied again changes nothing, regardless of its content.
 #[test]
 fn r4_the_same_reply_twice_changes_nothing() {
-    for seed in seeds() {
+    for seed in seeds(300) {
         let random = &mut Seeded::new(seed);
         let history = history(random);
         let settled = below(random, 12) as u64;
@@ -228,7 +233,7 @@ fn r4_the_same_reply_twice_changes_nothing() {
 /// nothing.
 #[test]
 fn an_id_names_its_document_or_nothing() {
-    for seed in seeds() {
+    for seed in seeds(300) {
         let random = &mut Seeded::new(seed);
         let (mut memory, mut named) = (memory(), BTreeMap::new());
         let at = Stamp::new(0, 1);

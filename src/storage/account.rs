@@ -9,7 +9,7 @@ use crate::crypto::{AccountKey, DerivedKey, Header, Random, StoreKeys, WrapKind,
 use crate::error::{Code, Error, Result};
 use crate::memory::Memory;
 use crate::model::{SortedMap, schema::Schema};
-use crate::store::{Batch, Device, Durability, Store, Table, Witness};
+use crate::store::{BackupHeader, Batch, Device, Durability, Store, Table};
 
 /// The name of a store, and the way to open it.
 pub struct AccountOptions<'a> {
@@ -66,15 +66,15 @@ pub async fn open_account<D: Device>(
         // generation first.
         let found = store.look().await;
         let made = match found {
-            Ok((_, Some(bytes), witness)) => {
-                break existing(&store, &bytes, &witness, options, schema, &derive, random).await;
+            Ok((_, Some(bytes), backup_header)) => {
+                break existing(&store, &bytes, &backup_header, options, schema, &derive, random).await;
             }
             // The store was made and never written, or all of it is gone. The backup database tells which.
-            Ok((seen, None, witness)) => {
+            Ok((seen, None, backup_header)) => {
                 let schema = schema.clone();
-                match witness.header.as_deref().map(Header::from_bytes) {
+                match backup_header.header.as_deref().map(Header::from_bytes) {
                     Some(Ok(header)) => {
-                        vanished(&store, seen, header, &witness, options, schema, &derive, random).await
+                        vanished(&store, seen, header, &backup_header, options, schema, &derive, random).await
                     }
                     _ if options.create => fresh(&store, seen, options, schema, &derive, random).await,
                     _ => Err(no_store()),
@@ -115,7 +115,7 @@ async fn unlock(
 async fn existing<S: Store>(
     store: &S,
     bytes: &[u8],
-    witness: &Witness,
+    backup_header: &BackupHeader,
     options: &AccountOptions<'_>,
     schema: Schema,
     derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
@@ -123,8 +123,8 @@ async fn existing<S: Store>(
 ) -> Result<(Header, AccountKey, Opened)> {
     let header = Header::from_bytes(bytes)?;
     let (key, keys) = unlock(&header, options, derive).await?;
-    let mut opened = open(store, keys, schema, random.text()?, witness.mark.as_deref()).await?;
-    opened.layout.is_backup_due |= witness.header.as_deref() != Some(bytes);
+    let mut opened = open(store, keys, schema, random.text()?, backup_header.mark.as_deref()).await?;
+    opened.layout.is_backup_due |= backup_header.header.as_deref() != Some(bytes);
     Ok((header, key, opened))
 }
 
@@ -154,14 +154,14 @@ async fn vanished<S: Store>(
     store: &S,
     seen: u64,
     header: Header,
-    witness: &Witness,
+    backup_header: &BackupHeader,
     options: &AccountOptions<'_>,
     schema: Schema,
     derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
     random: &mut dyn Random,
 ) -> Result<(Header, AccountKey, Opened)> {
     let (key, keys) = unlock(&header, options, derive).await?;
-    let mark = witness.mark.as_deref().and_then(|sealed| HighWater::open(&keys, sealed));
+    let mark = backup_header.mark.as_deref().and_then(|sealed| HighWater::open(&keys, sealed));
     let mut rolled_back = RolledBack { records: 0, pending: 0, lost: 0 };
     let mut journal = JournalAtRest::default();
     let mut memory = Memory::new(schema);

@@ -8,9 +8,10 @@ use super::delta::StateRecord;
 use super::history_tests::Whole;
 use super::mark::RolledBack;
 use super::open::{SKIPPED, read};
-use super::world_tests::{Journal, World, open, seeds, store, stored};
+use super::world_tests::{Journal, World, open, store, stored};
 use super::{Damage, Expected, FoundPage, Verdict, reopen};
 use crate::crypto::{DerivedKey, Header, SeededRandom, WrapKind};
+use crate::memory::tests::seeds;
 use crate::memory::{Content, DocKey, Stamp};
 use crate::model::{Def, Pk};
 use crate::store::conformance::block_on;
@@ -262,8 +263,8 @@ fn r14_what_does_no_harm_is_mended_without_a_report() {
         for case in 0..3 {
             let device = world.device.snapshot();
             match case {
-                0 => device.vanish_beside(&store()),
-                1 => device.put_back_beside(&store(), &earlier),
+                0 => device.vanish_backup(&store()),
+                1 => device.put_back_backup(&store(), &earlier),
                 _ => {
                     let (old, now) = (stored(&earlier, Table::State), stored(&device, Table::State));
                     for key in old.difference(&now) {
@@ -306,7 +307,7 @@ fn r14_a_store_that_was_wiped_under_the_session_gets_all_of_it_again() {
             let store_now = open(&device, 3).store;
             alter(&device, table, key, None);
             let found = block_on(reopen(&store_now, &expected)).unwrap();
-            assert_eq!((found.is_whole, world.leader.layout.judge(&found)), (false, Verdict::Anew));
+            assert_eq!((found.is_whole, world.leader.layout.judge(&found)), (false, Verdict::Again));
         }
         let store_now = open(&world.device.snapshot(), 3).store;
         let mut found = block_on(reopen(&store_now, &expected)).unwrap();
@@ -314,8 +315,8 @@ fn r14_a_store_that_was_wiped_under_the_session_gets_all_of_it_again() {
             Header::make(WrapKind::Key, &DerivedKey::from_bytes([7; 32]), 0, &mut SeededRandom::new(1 << 40));
         for (header, verdict) in [
             (Some(other.unwrap().0.to_bytes()), Verdict::Foreign),
-            (Some(vec![1; 9]), Verdict::Anew),
-            (None, Verdict::Anew),
+            (Some(vec![1; 9]), Verdict::Again),
+            (None, Verdict::Again),
         ] {
             found.header = header;
             assert_eq!(world.leader.layout.judge(&found), verdict);
@@ -342,9 +343,9 @@ fn wipe(world: &mut World) {
     }
     assert!(memory.documents().all(|(_, document)| matches!(document.content, Content::Resident(_))));
     assert!(memory.unsettle().is_empty());
-    layout.begin_anew();
+    layout.begin_again();
     let is_same = block_on(reopen(&world.leader.store, &Expected::default())).unwrap();
-    assert_eq!(layout.judge(&is_same), Verdict::Anew, "nothing shows that it is whole");
+    assert_eq!(layout.judge(&is_same), Verdict::Again, "nothing shows that it is whole");
     assert_eq!(layout.expected(std::iter::empty()).state, None);
     // Some records are still there.
     world.device.tamper(&store(), |records| records.retain(|(table, _), _| *table != Table::Journal));
@@ -384,7 +385,7 @@ fn r10_a_journal_that_outlives_the_state_twice_keeps_its_records() {
         let mut world = history(seed, 60);
         for time in 0..2 {
             let device = world.device.snapshot();
-            device.vanish_beside(&store());
+            device.vanish_backup(&store());
             device.tamper(&store(), |records| records.retain(|(table, _), _| *table != Table::State));
             let mut after = world.on(device);
             // Nothing tells which numbers of pages and of state records were used.
@@ -413,7 +414,7 @@ fn r14_a_store_that_is_gone_with_its_mark_begins_at_numbers_of_its_own() {
         let world = history(3, 60);
         let device = world.device.snapshot();
         device.vanish(&store());
-        device.tamper_witness(&store(), |witness| witness.mark = mark);
+        device.tamper_backup(&store(), |backup_header| backup_header.mark = mark);
         let after = world.on(device);
         let rolled_back = Some(RolledBack { records: 0, pending: 0, lost: 0 });
         assert_eq!(after.leader.damage, Damage { rolled_back, ..Damage::default() });
@@ -435,7 +436,7 @@ fn r14_only_the_copy_of_the_same_journal_replaces_lost_records() {
         }
         while world.flush(true) {}
         let device = world.device.snapshot();
-        device.put_back_beside(&store(), &earlier);
+        device.put_back_backup(&store(), &earlier);
         if let Some(lost) =
             world.journal.keys().next().filter(|_| journal_then != world.leader.layout.journal)
         {
@@ -465,7 +466,7 @@ fn a_backup_with_another_header_is_written_again() {
     let world = history(1, 20);
     for header in [None, Some(vec![1; 9])] {
         let device = world.device.snapshot();
-        device.tamper_witness(&store(), |witness| witness.header = header);
+        device.tamper_backup(&store(), |backup_header| backup_header.header = header);
         assert!(open(&device, 3).layout.is_backup_due);
     }
 }

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::mark::HighWater;
-use super::world_tests::{self, DOCS, Journal, World, by_number, data, open, pin, seeds, stored, unpin};
+use super::world_tests::{self, DOCS, Journal, World, by_number, data, open, pin, stored, unpin};
 use super::{Account, FoundPage, Layout, Opened, Tail};
 use crate::crypto::SeededRandom;
 use crate::journal::JournalRecord;
+use crate::memory::tests::seeds;
 use crate::memory::{DocKey, Load, Member, Memory, PageRef, Stamp};
 use crate::model::{Def, Epoch, Pk, SortedSet};
 use crate::store::conformance::block_on;
@@ -118,14 +119,14 @@ impl Follower {
                 Tail::Reload => {
                     assert!(self.has_strayed || behind.contains(&true), "{behind:?}: the log goes on");
                     let reader = layout.reader(memory.schema().clone(), false);
-                    let Opened { memory: read, layout: anew, journal, damage, .. } =
+                    let Opened { memory: read, layout: again, journal, damage, .. } =
                         block_on(reader.read(store)).unwrap();
                     assert!(!damage.any(), "{damage:?}");
                     for record in &journal.records {
                         pin(memory, record);
                     }
                     memory.adopt(read, &SortedSet::default(), &SortedSet::default());
-                    layout.go_on_from(anew);
+                    layout.go_on_from(again);
                     for record in self.journal.values() {
                         unpin(memory, record);
                     }
@@ -202,7 +203,7 @@ impl World {
     /// The mark is that of the last batch, unless it is late.
     fn check_mark(&self, pages: usize) {
         let layout = &self.leader.layout;
-        let sealed = block_on(self.leader.store.witness()).unwrap().mark.unwrap();
+        let sealed = block_on(self.leader.store.backup_header()).unwrap().mark.unwrap();
         let mark = HighWater::open(&self.keys(), &sealed).unwrap();
         let (epoch, era) = self.leader.memory.epoch();
         let now = HighWater {

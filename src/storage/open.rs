@@ -96,7 +96,7 @@ pub async fn open<S: Store>(
     let is_damaged = damage.records > 0;
 
     let head = records.values().rev().find_map(|record| record.delta.head.clone());
-    let other = other_schema(head.as_ref(), &schema)?;
+    let other = other_schema(head.as_ref(), &schema, &records)?;
     let is_ahead = other.as_ref().is_some_and(|other| schema.is_ahead_of(other));
     let mut memory = Memory::new(schema);
     // From now on an application with the older schema must not read this store.
@@ -122,18 +122,18 @@ pub async fn open<S: Store>(
     damage.rolled_back = behind.map(|mark| mark.lost(&journal));
     // The copy of the journal is better if the store is behind its mark. It is also better if it is of the
     // same journal, and records of that are lost.
-    let is_better = |beside: &&HighWater| behind.is_some() || (lost > 0 && beside.journal == summary);
+    let is_better = |backed_up: &&HighWater| behind.is_some() || (lost > 0 && backed_up.journal == summary);
     let (is_backup_due, is_mark_behind) = backup_due(high_water.as_ref(), next_record, &summary);
     let mut restored = Vec::new();
-    if let Some(beside) = high_water.as_ref().filter(is_better)
-        && let Some(copied) = Copied::read(store, &keys, beside).await?
+    if let Some(backed_up) = high_water.as_ref().filter(is_better)
+        && let Some(copied) = Copied::read(store, &keys, backed_up).await?
     {
         let restoring = copied.replace(&found.into_iter().collect());
         (journal, restored, lost) = (restoring.journal, restoring.records, 0);
-        (summary, name) = (beside.journal, beside.session.clone());
+        (summary, name) = (backed_up.journal, backed_up.session.clone());
         damage.rolled_back = damage.rolled_back.map(|rolled_back| RolledBack { lost: 0, ..rolled_back });
-        if beside.epoch.1 >= memory.epoch().1 {
-            memory.set_epoch(beside.epoch.0.clone(), beside.epoch.1);
+        if backed_up.epoch.1 >= memory.epoch().1 {
+            memory.set_epoch(backed_up.epoch.0.clone(), backed_up.epoch.1);
         }
     }
     pin_operations(&mut memory, &journal);
@@ -183,11 +183,11 @@ pub async fn open<S: Store>(
 
 /// Which writes are due in the backup database of a store up to `next_record` with that journal: all, or the
 /// mark alone.
-fn backup_due(beside: Option<&HighWater>, next_record: u64, journal: &JournalMark) -> (bool, bool) {
-    let Some(beside) = beside else { return (true, false) };
+fn backup_due(backed_up: Option<&HighWater>, next_record: u64, journal: &JournalMark) -> (bool, bool) {
+    let Some(backed_up) = backed_up else { return (true, false) };
     // A late mark may still be of this journal.
-    let is_late = beside.next_record < next_record && beside.journal == *journal;
-    (!is_late && beside.next_record != next_record, is_late)
+    let is_late = backed_up.next_record < next_record && backed_up.journal == *journal;
+    (!is_late && backed_up.next_record != next_record, is_late)
 }
 
 /// The pages that documents use; `next` is the number of the next one.
@@ -201,11 +201,21 @@ fn pages_in_use(memory: &Memory, next: u64) -> Pages {
     pages
 }
 
-/// The schema that the store was written under, if it is another one. Errors: `schema_mismatch`.
-fn other_schema(head: Option<&Head>, schema: &Schema) -> Result<Option<Schema>> {
+/// The schema that the store was written under, if it is another one. Errors: `schema_mismatch`, with the number of
+/// operations and local documents that a wipe would delete.
+fn other_schema(
+    head: Option<&Head>,
+    schema: &Schema,
+    records: &SortedMap<u64, StateRecord>,
+) -> Result<Option<Schema>> {
     let Some(head) = head.filter(|head| head.schema != schema.to_json()) else { return Ok(None) };
-    let older = Schema::from_json(&head.schema).map_err(|e| Error::new(Code::SchemaMismatch, e.detail()))?;
-    schema.check_follows(&older)?;
+    let older = Schema::from_json(&head.schema)
+        .and_then(|older| schema.check_follows(&older).map(|()| older))
+        .map_err(|e| {
+            let waiting = records.values().next_back().map_or(0, |record| record.journal.pending);
+            let detail = format!("{}, with {waiting} writes and local documents that wait", e.detail());
+            Error::new(Code::SchemaMismatch, detail)
+        })?;
     Ok(Some(older))
 }
 
@@ -263,7 +273,7 @@ fn read_state(state: &[(RecordKey, Vec<u8>)], opened: Vec<Option<Vec<u8>>>, keys
 /// Retains the documents that pending operations touch. It runs before documents without links leave.
 fn pin_operations(memory: &mut Memory, journal: &JournalAtRest) {
     for (class, pk) in
-        journal.records.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches)
+        journal.records.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.issued.touches)
     {
         if let Some(key) = memory.doc_key(class, pk) {
             memory.pins.add(&key);

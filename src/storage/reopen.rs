@@ -13,6 +13,9 @@ pub struct Expected {
     pub state: Option<RecordKey>,
     /// The records of operations that are not over.
     pub journal: Vec<RecordKey>,
+    /// The state record of the batch that failed last. If it is there, that batch was written: it may have replaced all
+    /// other records.
+    pub failed: Option<RecordKey>,
 }
 
 /// The store as it was found.
@@ -30,7 +33,7 @@ pub enum Verdict {
     /// It is unchanged.
     Same,
     /// It was wiped, or has lost records: the session writes its own content into it again.
-    Anew,
+    Again,
     /// Another session made another store in its place.
     Foreign,
 }
@@ -40,6 +43,9 @@ pub enum Verdict {
 pub async fn reopen<S: Store>(store: &S, expected: &Expected) -> Result<Reopened> {
     store.reopen().await?;
     let header = store.header().await?;
+    if store.get(Table::State, expected.failed.as_slice()).await?.iter().any(Option::is_some) {
+        return Ok(Reopened { header, is_whole: true });
+    }
     let state = store.get(Table::State, expected.state.as_slice()).await?;
     // If no state record is expected, as after damage, nothing shows that the store is whole.
     let mut is_whole = !state.is_empty() && state.iter().all(Option::is_some);
@@ -60,9 +66,11 @@ impl Layout {
     pub fn expected(&self, journal: impl Iterator<Item = u64>) -> Expected {
         // Without a checkpoint, the base is the next number.
         let newest = (self.base..self.next_record).next_back();
+        let failed = self.keys.record_key(Table::State, self.next_record);
         Expected {
             state: newest.map(|newest| self.keys.record_key(Table::State, newest)),
             journal: journal.map(|number| self.journal_key(number)).collect(),
+            failed: self.maybe_written.contains(&(Table::State, failed)).then_some(failed),
         }
     }
 
@@ -76,18 +84,18 @@ impl Layout {
                 if found.is_whole {
                     Verdict::Same
                 } else {
-                    Verdict::Anew
+                    Verdict::Again
                 }
             }
             // A damaged header counts as none: the records are bound to the header in memory.
             Some(header) if id(header).is_some() => Verdict::Foreign,
-            _ => Verdict::Anew,
+            _ => Verdict::Again,
         }
     }
 
     /// Nothing is stored any more. The next batch clears the store and writes the header and a whole
     /// checkpoint, in one transaction. Numbers continue: none is used twice.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn begin_again(&mut self) {
         self.is_rewrite_due = true;
         self.chunks = 0;
         self.base = self.next_record;

@@ -46,7 +46,7 @@ pub struct Reader {
 impl Reader {
     /// Reads it as an opening does. A future leader also reads the mark: no other session writes any more.
     pub async fn read<S: Store>(self, store: &S) -> Result<Opened> {
-        let mark = if self.leads { store.witness().await?.mark } else { None };
+        let mark = if self.leads { store.backup_header().await?.mark } else { None };
         open(store, self.keys, self.schema, self.session, mark.as_deref()).await
     }
 }

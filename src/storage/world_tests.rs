@@ -79,17 +79,19 @@ pub(super) fn stored(device: &MemoryDevice, table: Table) -> BTreeSet<RecordKey>
 /// An operation that touches these documents.
 pub(super) fn operation(id: &str, docs: &[u64]) -> OpState {
     let touches = docs.iter().map(|doc| (name("Doc"), pk(*doc))).collect();
-    OpState { touches, ..OpState::new(1, id.to_owned(), ("own".to_owned(), Value::Null), 1) }
+    let mut op = OpState::new(1, id.to_owned(), ("own".to_owned(), Value::Null), 1);
+    op.issued.touches = touches;
+    op
 }
 
 pub(super) fn pin(memory: &mut Memory, record: &JournalRecord) {
-    for (class, pk) in record.op.iter().flat_map(|op| &op.touches) {
+    for (class, pk) in record.op.iter().flat_map(|op| &op.issued.touches) {
         memory.pins.add(&memory.doc_key(class, pk).unwrap());
     }
 }
 
 pub(super) fn unpin(memory: &mut Memory, record: &JournalRecord) {
-    for (class, pk) in record.op.iter().flat_map(|op| &op.touches) {
+    for (class, pk) in record.op.iter().flat_map(|op| &op.issued.touches) {
         memory.unpin(&memory.doc_key(class, pk).unwrap());
     }
 }
@@ -417,13 +419,4 @@ fn memory_is_own(memory: &mut Memory) -> bool {
     let is_own = dirty.head || dirty.subscriptions;
     memory.dirty.merge(dirty);
     is_own
-}
-
-/// The seeds of the histories, as in `src/memory/tests.rs`.
-pub(super) fn seeds(count: u64) -> std::ops::Range<u64> {
-    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    match number("ESCALE_SEED") {
-        Some(seed) => seed..seed.saturating_add(1),
-        None => 0..number("ESCALE_CASES").unwrap_or(count),
-    }
 }

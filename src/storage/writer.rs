@@ -291,6 +291,11 @@ impl Layout {
 
     /// The batch failed, or its result is unknown: its changes are due again.
     pub fn failed(&mut self, memory: &mut Memory, receipt: Receipt) {
+        if receipt.is_checkpoint {
+            // It may have replaced the log. A record that continues the log would have nothing before it.
+            let records = receipt.written.iter().filter(|(table, _)| *table == Table::State);
+            self.strays.extend(records.copied());
+        }
         self.maybe_written.extend(receipt.written);
         memory.dirty.merge(receipt.dirty);
     }

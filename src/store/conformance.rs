@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
-use super::{Batch, Device, Durability, FENCES_KEPT, RecordKey, Store, Table, Witness};
+use super::{BackupHeader, Batch, Device, Durability, FENCES_KEPT, RecordKey, Store, Table};
 use crate::crypto::Sealed;
 use crate::error::Code;
 
@@ -358,8 +358,8 @@ async fn a_batch_that_clears_leaves_nothing_else<D: Device>(device: &D) {
 }
 
 async fn what_stands_beside_is_kept_apart<D: Device>(device: &D) {
-    let store = fresh(device, "beside").await;
-    assert_eq!(store.witness().await.expect("witness"), Witness::default());
+    let store = fresh(device, "backup").await;
+    assert_eq!(store.backup_header().await.expect("the header"), BackupHeader::default());
     store
         .commit(Batch { header: Some(vec![1]), mark: Some(Sealed::stand_in([2])), ..Batch::default() })
         .await
@@ -370,13 +370,21 @@ async fn what_stands_beside_is_kept_apart<D: Device>(device: &D) {
         .expect("commit");
     store.commit(Batch { clear: true, ..Batch::default() }).await.expect("commit");
     store.close().await;
-    let store = device.open("beside", false).await.expect("open").expect("there");
-    let witness = Witness { header: Some(vec![1]), mark: Some(vec![3]) };
-    assert_eq!(store.witness().await.expect("witness"), witness, "clearing the store leaves it");
+    let store = device.open("backup", false).await.expect("open").expect("there");
+    let backup_header = BackupHeader { header: Some(vec![1]), mark: Some(vec![3]) };
+    assert_eq!(
+        store.backup_header().await.expect("the header"),
+        backup_header,
+        "clearing the store leaves it"
+    );
     store.close().await;
-    device.delete("beside").await.expect("delete");
-    let store = device.open("beside", true).await.expect("open").expect("made");
-    assert_eq!(store.witness().await.expect("witness"), Witness::default(), "deleting takes it too");
+    device.delete("backup").await.expect("delete");
+    let store = device.open("backup", true).await.expect("open").expect("made");
+    assert_eq!(
+        store.backup_header().await.expect("the header"),
+        BackupHeader::default(),
+        "deleting takes it too"
+    );
     store.close().await;
 }
 
@@ -386,7 +394,7 @@ async fn the_copy_of_the_journal_is_kept_beside<D: Device>(device: &D) {
     let store = fresh(device, "copies").await;
     assert_eq!(copies(&store).await, []);
     store.commit(put(Table::Journal, 1, 1, 1)).await.expect("commit");
-    assert_eq!(copies(&store).await, [], "without a mark nothing is written beside");
+    assert_eq!(copies(&store).await, [], "without a mark the backup gets nothing");
     store.commit(marked(put(Table::Journal, 2, 2, 1))).await.expect("commit");
     store.commit(marked(put(Table::State, 3, 3, 1))).await.expect("commit");
     assert_eq!(copies(&store).await, [(key(2), vec![2])], "what batches do to the journal");
@@ -456,7 +464,7 @@ async fn a_store_opened_again_is_the_same<D: Device>(device: &D) {
     store.reopen().await.expect("reopened");
     assert_eq!(store.get(Table::State, &[key(1)]).await.expect("get"), vec![Some(vec![1])]);
     store.commit(put(Table::State, 2, 2, 1)).await.expect("commit");
-    assert_eq!(store.witness().await.expect("witness").mark, Some(vec![9]));
+    assert_eq!(store.backup_header().await.expect("the header").mark, Some(vec![9]));
     store.close().await;
     assert_eq!(store.reopen().await.expect_err("closed").code(), Code::Closed);
     let store = device.open("again", false).await.expect("open").expect("there");

@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
-use super::{Batch, Device, Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table, Witness};
+use super::{BackupHeader, Batch, Device, Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table};
 use crate::crypto::Sealed;
 use crate::error::{Code, Error, Result, fail};
 use crate::model::{Copying, PerTable};
 
-mod beside;
+mod backup;
 
-use beside::{Beside, Late};
+use backup::{Backup, Late};
 
 type Records = BTreeMap<(Table, RecordKey), Vec<u8>>;
 
@@ -79,14 +79,14 @@ impl Content {
 }
 
 type Shared = Rc<RefCell<Content>>;
-type Witnesses = Rc<RefCell<HashMap<String, Beside>>>;
+type Backups = Rc<RefCell<HashMap<String, Backup>>>;
 
 /// A device whose stores exist as long as it does. Clones share their stores.
 #[derive(Clone, Default)]
 pub struct MemoryDevice {
     stores: Rc<RefCell<HashMap<String, Shared>>>,
     /// The backups of the stores, as in a second database.
-    witnesses: Witnesses,
+    backups: Backups,
     is_shared: bool,
 }
 
@@ -94,7 +94,7 @@ pub struct MemoryDevice {
 pub struct MemoryStore {
     name: String,
     content: Shared,
-    witnesses: Witnesses,
+    backups: Backups,
     open: RefCell<bool>,
     is_shared: bool,
     /// Writes to the backup that a test delays; `None` while nothing is delayed.
@@ -120,8 +120,8 @@ impl MemoryDevice {
             content.owned = false;
             (name.clone(), Rc::new(RefCell::new(content)))
         });
-        let witnesses = Rc::new(RefCell::new(self.witnesses.borrow().clone()));
-        MemoryDevice { stores: Rc::new(RefCell::new(copy.collect())), witnesses, is_shared: self.is_shared }
+        let backups = Rc::new(RefCell::new(self.backups.borrow().clone()));
+        MemoryDevice { stores: Rc::new(RefCell::new(copy.collect())), backups, is_shared: self.is_shared }
     }
 
     /// Replaces a store by its state in `copy`, or empties it if there is none. Its backup stays. For tests.
@@ -141,33 +141,33 @@ impl MemoryDevice {
     }
 
     /// Drops the backup of a store, but not the store.
-    pub fn vanish_beside(&self, name: &str) {
-        self.witnesses.borrow_mut().remove(name);
+    pub fn vanish_backup(&self, name: &str) {
+        self.backups.borrow_mut().remove(name);
     }
 
     /// Replaces the backup of a store by its state in `copy`, as if later batches had not reached it. For
     /// tests.
-    pub fn put_back_beside(&self, name: &str, copy: &MemoryDevice) {
-        let earlier = copy.witnesses.borrow().get(name).cloned().unwrap_or_default();
-        self.witnesses.borrow_mut().insert(name.to_owned(), earlier);
+    pub fn put_back_backup(&self, name: &str, copy: &MemoryDevice) {
+        let earlier = copy.backups.borrow().get(name).cloned().unwrap_or_default();
+        self.backups.borrow_mut().insert(name.to_owned(), earlier);
     }
 
     /// Changes the backup's header and high-water mark, for tests of damage.
-    pub fn tamper_witness(&self, name: &str, change: impl FnOnce(&mut Witness)) {
-        change(&mut self.witnesses.borrow_mut().entry(name.to_owned()).or_default().witness);
+    pub fn tamper_backup(&self, name: &str, change: impl FnOnce(&mut BackupHeader)) {
+        change(&mut self.backups.borrow_mut().entry(name.to_owned()).or_default().header);
     }
 
     /// Changes the backup's copy of the journal, for tests of damage.
     pub fn tamper_copies(&self, name: &str, change: impl FnOnce(&mut BTreeMap<RecordKey, Vec<u8>>)) {
-        change(&mut self.witnesses.borrow_mut().entry(name.to_owned()).or_default().journal);
+        change(&mut self.backups.borrow_mut().entry(name.to_owned()).or_default().journal);
     }
 
     /// Simulates a power failure: undoes the newest relaxed batches, at most `batches` of them. Undoes as
     /// many of the backup's newest transactions, which are never strict. Gives the number of batches that
     /// were undone.
     pub fn lose_power(&self, name: &str, batches: usize) -> usize {
-        if let Some(beside) = self.witnesses.borrow_mut().get_mut(name) {
-            beside.lose_power(batches);
+        if let Some(backup) = self.backups.borrow_mut().get_mut(name) {
+            backup.lose_power(batches);
         }
         let stores = self.stores.borrow();
         let Some(mut content) = stores.get(name).map(|content| content.borrow_mut()) else { return 0 };
@@ -207,19 +207,19 @@ impl Device for MemoryDevice {
 
     async fn open(&self, name: &str, create: bool) -> Result<Option<MemoryStore>> {
         let mut stores = self.stores.borrow_mut();
-        let is_known = |beside: &HashMap<String, Beside>| {
-            beside.get(name).is_some_and(|beside| beside.witness.header.is_some())
+        let is_known = |backup: &HashMap<String, Backup>| {
+            backup.get(name).is_some_and(|backup| backup.header.header.is_some())
         };
-        if !create && !stores.contains_key(name) && !is_known(&self.witnesses.borrow()) {
+        if !create && !stores.contains_key(name) && !is_known(&self.backups.borrow()) {
             return Ok(None);
         }
         let content = stores.entry(name.to_owned()).or_default().clone();
         if !self.is_shared && std::mem::replace(&mut content.borrow_mut().owned, true) {
             return fail(Code::StoreInUse, "another session of this device owns the store");
         }
-        let (name, witnesses) = (name.to_owned(), self.witnesses.clone());
+        let (name, backups) = (name.to_owned(), self.backups.clone());
         let (open, is_shared) = (RefCell::new(true), self.is_shared);
-        Ok(Some(MemoryStore { name, content, witnesses, open, is_shared, late: RefCell::default() }))
+        Ok(Some(MemoryStore { name, content, backups, open, is_shared, late: RefCell::default() }))
     }
 
     async fn delete(&self, name: &str) -> Result<()> {
@@ -231,7 +231,7 @@ impl Device for MemoryDevice {
             // A session that has the store open gets `closed` from now on.
             *content.borrow_mut() = Content { is_deleted: true, ..Content::default() };
         }
-        self.witnesses.borrow_mut().remove(name);
+        self.backups.borrow_mut().remove(name);
         Ok(())
     }
 }
@@ -239,19 +239,19 @@ impl Device for MemoryDevice {
 impl MemoryStore {
     /// From now on batches are written to the store, but the backup's part is delayed, as by a tab that
     /// freezes in between. For tests.
-    pub fn hold_beside(&self) {
+    pub fn hold_backup(&self) {
         self.late.borrow_mut().get_or_insert_default();
     }
 
     /// Writes the delayed parts to the backup. For tests.
-    pub fn release_beside(&self) {
+    pub fn release_backup(&self) {
         for (content, batch) in self.late.take().unwrap_or_default() {
-            self.beside(|beside| beside.write(&content, &batch));
+            self.backup(|backup| backup.write(&content, &batch));
         }
     }
 
-    fn beside<T>(&self, act: impl FnOnce(&mut Beside) -> T) -> T {
-        act(self.witnesses.borrow_mut().entry(self.name.clone()).or_default())
+    fn backup<T>(&self, act: impl FnOnce(&mut Backup) -> T) -> T {
+        act(self.backups.borrow_mut().entry(self.name.clone()).or_default())
     }
 
     fn content(&self) -> Result<&Shared> {
@@ -265,7 +265,7 @@ impl MemoryStore {
     }
 
     fn last_generation(&self, content: &Content) -> u64 {
-        content.fences.last().copied().unwrap_or_else(|| self.beside(|beside| beside.generation))
+        content.fences.last().copied().unwrap_or_else(|| self.backup(|backup| backup.generation))
     }
 
     fn release(&self) {
@@ -331,26 +331,26 @@ impl Store for MemoryStore {
             return fail(Code::Deposed, "a later generation has begun");
         }
         if batch.hands_in {
-            self.beside(|beside| beside.hand_in(&batch));
+            self.backup(|backup| backup.hand_in(&batch));
         }
         match &mut *self.late.borrow_mut() {
             Some(late) => late.push((content.borrow().clone(), batch.clone())),
-            None => self.beside(|beside| beside.write(&content.borrow(), &batch)),
+            None => self.backup(|backup| backup.write(&content.borrow(), &batch)),
         }
         content.borrow_mut().write(batch);
         Ok(())
     }
 
-    async fn witness(&self) -> Result<Witness> {
+    async fn backup_header(&self) -> Result<BackupHeader> {
         self.content()?;
-        Ok(self.witnesses.borrow().get(&self.name).map(|beside| beside.witness.clone()).unwrap_or_default())
+        Ok(self.backups.borrow().get(&self.name).map(|backup| backup.header.clone()).unwrap_or_default())
     }
 
     async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Sealed)>> {
         self.content()?;
-        let copies = self.beside(|beside| match table.copying() {
-            Copying::WithMark => beside.journal.clone(),
-            Copying::HandedIn => beside.inbox.clone(),
+        let copies = self.backup(|backup| match table.copying() {
+            Copying::WithMark => backup.journal.clone(),
+            Copying::HandedIn => backup.inbox.clone(),
             Copying::Never => BTreeMap::new(),
         });
         Ok(copies.into_iter().map(|(key, bytes)| (key, Sealed::from_backup(bytes))).collect())
@@ -415,9 +415,9 @@ mod tests {
         let device = MemoryDevice::new();
         let store = conformance::block_on(device.open("a", true)).unwrap().unwrap();
         let key = |n: u8| RecordKey([n; 16]);
-        let beside = |device: &MemoryDevice| {
-            let beside = device.witnesses.borrow()["a"].clone();
-            (beside.witness.header, beside.witness.mark, beside.journal, beside.inbox)
+        let backup = |device: &MemoryDevice| {
+            let backup = device.backups.borrow()["a"].clone();
+            (backup.header.header, backup.header.mark, backup.journal, backup.inbox)
         };
         let mut before = Vec::new();
         for n in 1..=4_u8 {
@@ -433,14 +433,14 @@ mod tests {
                 ..Batch::default()
             };
             conformance::block_on(store.commit(batch)).unwrap();
-            before.push(beside(&device));
+            before.push(backup(&device));
         }
         for n in (0..3).rev() {
             assert_eq!(device.lose_power("a", 1), 0, "the store itself was written strictly");
-            assert_eq!(beside(&device), before[n], "as after batch {}", n + 1);
+            assert_eq!(backup(&device), before[n], "as after batch {}", n + 1);
         }
         device.lose_power("a", 9);
-        assert_eq!(beside(&device), (None, None, BTreeMap::new(), BTreeMap::new()));
+        assert_eq!(backup(&device), (None, None, BTreeMap::new(), BTreeMap::new()));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub trait Device {
 
 /// The part of a store's backup that an opening reads: everything but the copies of records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Witness {
+pub struct BackupHeader {
     /// A copy of the header: it opens the high-water mark if the store is gone.
     pub header: Option<Vec<u8>>,
     /// The sealed high-water mark: how far the store had come.
@@ -114,7 +114,7 @@ pub trait Store {
     /// separately from the store. The backup may be older than the store. It is newer only if the store was
     /// put back or lost. Once a later generation has made the copies again, an earlier one writes nothing
     /// there, however late it comes.
-    async fn witness(&self) -> Result<Witness>;
+    async fn backup_header(&self) -> Result<BackupHeader>;
 
     /// The backup's copy of a table, in any order. The journal is as of the batch that wrote the high-water
     /// mark. The inbox has all requests, and perhaps some that the leader has carried out since. These are the
@@ -123,8 +123,8 @@ pub trait Store {
 
     /// The first read of an opening: the generation and the header, from one point in time if the device can.
     /// Also the backup's header and high-water mark, from any time since this handle was made.
-    async fn look(&self) -> Result<(u64, Option<Vec<u8>>, Witness)> {
-        Ok((self.generation().await?, self.header().await?, self.witness().await?))
+    async fn look(&self) -> Result<(u64, Option<Vec<u8>>, BackupHeader)> {
+        Ok((self.generation().await?, self.header().await?, self.backup_header().await?))
     }
 
     /// Opens records with the device's own cipher, if it has one that is faster than the core's: AES-256-GCM

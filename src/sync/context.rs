@@ -25,19 +25,6 @@ pub struct Config {
     pub poll_every_ms: u64,
 }
 
-/// A session's role among the sessions of its store (docs/decisions/16-tabs-meet-in-the-store.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// Another session leads, or none does. This one writes no state and contacts no server.
-    Follower,
-    /// It leads in its generation: no other session can write.
-    Leader,
-    /// Another session has begun a generation. This one leads until its batch in flight has ended.
-    Deposed,
-    /// It leads without a generation, for the device takes none. Others may still write, so it writes nothing.
-    Unfenced,
-}
-
 /// The state that all parts share.
 pub(super) struct Ctx {
     pub config: Config,
@@ -49,7 +36,8 @@ pub(super) struct Ctx {
     session: String,
     pub random: Box<dyn Random>,
     pub clock: Clock,
-    pub role: Role,
+    /// Whether the role is that of a follower.
+    is_following: bool,
     /// The last `now` of the server, and the monotonic time of its arrival.
     pub server_now: Option<(u64, u64)>,
     /// Whether the browser says that it is online.
@@ -78,7 +66,7 @@ impl Ctx {
             session,
             random,
             clock: Clock::default(),
-            role: Role::Leader,
+            is_following: false,
             server_now: None,
             network: true,
             errors: Errors::default(),
@@ -101,7 +89,12 @@ impl Ctx {
 
     /// Whether another session leads, or none does.
     pub fn is_following(&self) -> bool {
-        self.role == Role::Follower
+        self.is_following
+    }
+
+    /// The role has changed.
+    pub fn set_following(&mut self, is_following: bool) {
+        self.is_following = is_following;
     }
 
     /// The generation in which this session leads.

@@ -44,7 +44,7 @@ impl EffectsShown {
     pub fn shows(&self, op: &PendingOp) -> bool {
         match self {
             EffectsShown::All => true,
-            EffectsShown::But(behind) => op.state.accepted.is_some() && !behind.contains(&op.state.id),
+            EffectsShown::But(behind) => op.state.accepted.is_some() && !behind.contains(&op.state.issued.id),
         }
     }
 }

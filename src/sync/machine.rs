@@ -1,11 +1,11 @@
 //! The machine itself: a session as its driver sees it. `handle` takes each event. The other functions begin a
 //! session or read its state, and the router does the work.
 
-use super::context::{Config, Ctx, Role};
+use super::context::{Config, Ctx};
 use super::message::{Clock, Effect, Event, Phase, Status};
 use super::outbox::{self, Application, Outbox};
 use super::reads::{self, Changes};
-use super::role::ORDER_FLOOR;
+use super::role::{Fence, Role};
 use super::router::Router;
 use crate::crypto::Random;
 use crate::error::{Code, Error, Result};
@@ -198,17 +198,15 @@ impl Machine {
             Some(error) if !self.router.device.is_hopeful() => Err(error.clone()),
             Some(_) => Ok(false),
             None if self.router.ctx.layout.is_none() => Ok(true),
-            None if self.router.ctx.is_following() => Ok(self.router.is_handed_in()),
-            None => Ok(!self.router.is_committing() && self.router.is_clean()),
+            None => Ok(self.router.is_at_rest()),
         }
     }
 
     /// The batch that brings the high-water mark up to date, if it is behind. A closing session writes it
     /// last.
     pub fn last_mark(&mut self) -> Result<Option<Batch>> {
-        let is_held =
-            self.router.device.is_busy() || self.router.ctx.role == Role::Unfenced || !self.router.is_clean();
-        if is_held || self.router.ctx.is_following() {
+        let Role::Leader(leader) = &self.router.role else { return Ok(None) };
+        if leader.fence == Fence::Missing || self.router.device.is_busy() || !self.router.is_clean() {
             return Ok(None);
         }
         let Some(layout) = &self.router.ctx.layout else { return Ok(None) };
@@ -217,9 +215,7 @@ impl Machine {
 
     /// The machine as a follower, until it is to lead.
     pub fn following(mut self) -> Self {
-        self.router.ctx.role = Role::Follower;
-        self.router.outbox.table.order_floor = ORDER_FLOOR;
-        self.router.outbox.overlay.last_rowid = ORDER_FLOOR as i64;
+        self.router.follow();
         self
     }
 
@@ -252,6 +248,8 @@ impl Machine {
 
     /// Whether it is to lead, and the device has not taken its generation yet.
     pub fn is_unfenced(&self) -> bool {
-        self.router.tabs.is_unfenced(&self.router.ctx)
+        let is_next_unfenced = self.router.tabs.next.is_some_and(|next| !next.is_fenced);
+        is_next_unfenced
+            || matches!(&self.router.role, Role::Leader(leader) if leader.fence == Fence::Missing)
     }
 }

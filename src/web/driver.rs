@@ -122,9 +122,9 @@ impl Driver {
             match signal {
                 Signal::Online => driver.network(true),
                 Signal::Offline => driver.network(false),
-                Signal::PageHide => driver.put_away(),
+                Signal::PageHide => driver.on_pagehide(),
                 Signal::Visible | Signal::PageShow => {
-                    driver.come_back();
+                    driver.on_pageshow();
                     driver.post(Event::Visible);
                 }
             }

@@ -143,7 +143,7 @@ impl Tabs {
     }
 
     /// The page is shown again: the tab first polls for changes that other tabs made meanwhile.
-    pub fn come_back(self: &Rc<Self>) {
+    pub fn on_pageshow(self: &Rc<Self>) {
         if self.is_away.replace(false) {
             self.heard_ms.set(now());
             self.ticked_ms.set(now());

@@ -4,7 +4,7 @@
 use escale::Code;
 use escale::model::{Pk, Value};
 
-use super::schema::{Key, Map, name, schema};
+use super::schema::{Key, Map, name, with};
 
 /// A text argument; empty if there is none.
 pub fn text<'a>(args: &'a Value, name: &str) -> &'a str {
@@ -18,9 +18,10 @@ pub fn key_of(args: &Value) -> Key {
         Some(key) => key.as_array().expect("a key").iter().map(|part| part.as_str().expect("text")).collect(),
         None => {
             let data = args.as_map().expect("arguments")["data"].as_map().expect("data");
-            let schema = schema();
-            let class = schema.class(class.as_str()).expect("a class");
-            return (class.name().clone(), class.columns(data).expect("a key").pk);
+            return with(|schema| {
+                let class = schema.class(class.as_str()).expect("a class");
+                (class.name().clone(), class.columns(data).expect("a key").pk)
+            });
         }
     };
     (class, Pk::from_key(&parts).expect("a key"))

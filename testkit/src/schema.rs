@@ -21,14 +21,14 @@ pub const SCHEMA: &str = r#"{
             "tags": { "key": ["tags"], "list": true, "mutable": true },
             "kind": { "key": ["kind", "origin"] }
         },
-        "indexes": { "size": "int", "section": "string", "tags": "list", "origin": "hash" }
+        "indexes": { "size": "integer", "section": "string", "tags": "string[]", "origin": "hash" }
     },
     "Note": { "key": ["book", "page"] },
     "Tree": { "key": ["id"], "collections": { "section": { "key": ["section"], "mutable": true } } },
-    "Twig": { "in": "Tree", "key": ["tree", "twig"], "indexes": { "size": "int" } },
+    "Twig": { "in": "Tree", "key": ["tree", "twig"], "indexes": { "size": "integer" } },
     "Vine": { "in": "Tree", "key": ["tree"] },
     "Wall": { "key": ["id"], "clock": "sequence" },
-    "WallBrick": { "in": "Wall", "key": ["wall", "brick"], "indexes": { "size": "int" } },
+    "WallBrick": { "in": "Wall", "key": ["wall", "brick"], "indexes": { "size": "integer" } },
     "WallCap": { "in": "Wall", "key": ["wall"] },
     "Photo": { "key": ["id"], "properties": { "files": "file[]" } }
 }"#;
@@ -252,7 +252,7 @@ pub fn universe() -> Vec<Def> {
         let (class, pk) = key(number);
         defs.push(Def::document(&class, &pk));
     }
-    // The defs of trees: [`FLAT_DEFS`] are before them.
+    // The defs of trees.
     let trees = PARENTS.map(|number| {
         let parent = key(number);
         [vec![Def::document(&parent.0, &parent.1)], items_of(&parent)].concat()
@@ -267,11 +267,6 @@ pub fn universe() -> Vec<Def> {
     defs.extend([Def::class_of(&class), Def::document(&class, &pk)]);
     defs
 }
-
-/// The defs of flat documents in [`universe`], those of trees after them, and then those of `Photo`s.
-pub const FLAT_DEFS: usize = 13;
-pub const TREE_DEFS: usize = 14;
-pub const PHOTO_DEFS: usize = 2;
 
 /// The def with that number in [`universe`].
 pub fn def(number: usize) -> Def {

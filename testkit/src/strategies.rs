@@ -155,8 +155,8 @@ pub fn request() -> impl Strategy<Value = SyncRequest> {
     let sub =
         (def(), v(), prop::option::of("[ -~]{1,20}")).prop_map(|(def, v, cursor)| Sub { def, v, cursor });
     let epoch = prop::option::of(epoch());
-    let wishes = (any::<bool>(), prop::option::of(v()));
-    ("[ -~]{1,30}", epoch, few(op), few(sub), wishes).prop_map(|(session, epoch, ops, subs, (refs, page))| {
+    let wanted = (any::<bool>(), prop::option::of(v()));
+    ("[ -~]{1,30}", epoch, few(op), few(sub), wanted).prop_map(|(session, epoch, ops, subs, (refs, page))| {
         SyncRequest { p: 1, session, epoch, ops, subs, refs, page }
     })
 }

@@ -85,7 +85,7 @@ test("the kit hashes as tests/vectors/hash.json does", () => {
 
 test("the schema of the kit has each part of the schema language that a client can see", () => {
   const text = JSON.stringify(SCHEMA);
-  for (const part of ['"sync":false', '"list":true', '"mutable":true', '"release"', '"unique":true', '"global":true', '"in"', '"clock":"sequence"', '"raw":true', '"file"', '"file[]"', '"int"', '"float"', '"string"', '"list"', '"hash"']) {
+  for (const part of ['"sync":false', '"list":true', '"mutable":true', '"release"', '"unique":true', '"global":true', '"in"', '"clock":"sequence"', '"raw":true', '"file"', '"file[]"', '"integer"', '"number"', '"string"', '"string[]"', '"hash"']) {
     assert.ok(text.includes(part), part);
   }
 });

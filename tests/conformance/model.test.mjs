@@ -4,6 +4,7 @@ import { test } from "node:test";
 
 import { Model } from "../../conformance/src/history/model.mjs";
 import { randomFrom } from "../../conformance/src/names.mjs";
+import { count } from "../../testkit/effort.mjs";
 
 const write = (kind, id, data) => ({ kind, className: "Note", key: [id], data: kind === "put" ? { id, ...data } : data });
 
@@ -36,7 +37,7 @@ test("two operations of one version that both change something are still found",
 });
 
 test("random operations lead to one state in any order of their answers", () => {
-  for (let seed = 0; seed < 500; seed++) {
+  for (let seed = 0; seed < count("MODELS", 500); seed++) {
     const below = randomFrom(seed);
     // A server in two lines: an operation without a change has the highest version of its documents.
     const [state, operations] = [new Map(), []];

@@ -43,5 +43,7 @@ if (isFull) {
   for (const kind of ["reference", "node", "python"]) {
     test(`the ${kind} server passes the kit with tokens`, () => runs(kind, { hasTokens: true, ...(kind === "reference" && { hasAccounts: true }) }));
   }
+  test("the server in Node passes the kit on PostgreSQL", () => runs("postgresql"));
+  test("two instances of the server in Node pass the kit on PostgreSQL", () => runs("postgresql", { hasSecond: true }));
   test("two instances of the reference server pass the kit", () => runs("reference", { hasSecond: true }));
 }

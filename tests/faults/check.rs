@@ -48,7 +48,7 @@ fn check_operations(client: &Client, what: &str) {
     }
     assert!(counts.values().all(|count| *count == 1), "{what}: executed twice");
     let waiting: BTreeSet<&str> =
-        client.machine().operations().into_iter().map(|(op, _)| op.state.id.as_str()).collect();
+        client.machine().operations().into_iter().map(|(op, _)| op.state.issued.id.as_str()).collect();
     let mut lost = 0;
     for (id, _) in client.issued.iter().filter(|(_, saved)| **saved) {
         let is_known = !client.server.results(Tenant::default(), id).is_empty();

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use escale::crypto::Sealed;
-use escale::store::{Batch, Device, MemoryDevice, MemoryStore, RecordKey, Store, Table, Witness};
+use escale::store::{BackupHeader, Batch, Device, MemoryDevice, MemoryStore, RecordKey, Store, Table};
 use escale::{Code, Error, Result};
 
 /// How the store fails.
@@ -245,15 +245,15 @@ impl Store for FaultyStore {
         if is_done_and_fails {
             // The write to the backup database would follow, and has not happened.
             if let Some(before) = self.device.state.earlier.borrow().last() {
-                self.device.inner.put_back_beside(&self.name, before);
+                self.device.inner.put_back_backup(&self.name, before);
             }
             return Err(closed());
         }
         Ok(())
     }
 
-    async fn witness(&self) -> Result<Witness> {
-        if self.meet(false)? { Err(closed()) } else { self.inner.witness().await }
+    async fn backup_header(&self) -> Result<BackupHeader> {
+        if self.meet(false)? { Err(closed()) } else { self.inner.backup_header().await }
     }
 
     async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Sealed)>> {

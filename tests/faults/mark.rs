@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use escale::store::{MemoryDevice, Table, Witness};
+use escale::store::{BackupHeader, MemoryDevice, Table};
 use escale::sync::StorageState;
 use escale::{Code, Error};
 
@@ -98,10 +98,9 @@ fn a_store_that_goes_again_and_again_loses_nothing() {
             client.device.inner.put_back(&Client::store_name(), &MemoryDevice::new());
         } else {
             without_copies(&client);
-            client
-                .device
-                .inner
-                .tamper_witness(&Client::store_name(), |witness| *witness = Witness::default());
+            client.device.inner.tamper_backup(&Client::store_name(), |backup_header| {
+                *backup_header = BackupHeader::default()
+            });
         }
         client.open();
         client.take(Step::Settle);
@@ -172,7 +171,7 @@ fn a_late_mark_has_the_journal_that_the_store_lost() {
         client.take(step);
     }
     client.die();
-    client.device.inner.put_back_beside(&name, &before);
+    client.device.inner.put_back_backup(&name, &before);
     let mut damaged = 0;
     client.device.inner.tamper(&name, |records| {
         let journal = records.iter_mut().filter(|((table, _), _)| *table == Table::Journal);
@@ -235,19 +234,20 @@ fn a_mark_that_is_behind_altered_or_gone_raises_no_alarm() {
         client.die();
         let name = Client::store_name();
         let mut older = None;
-        copy.tamper_witness(&name, |witness| older = witness.mark.clone());
-        client.device.inner.tamper_witness(&name, |witness| match how {
-            0 => witness.mark = older,
-            1 => witness.mark.as_mut().expect("a mark")[20] ^= 1,
-            _ => *witness = Witness::default(),
+        copy.tamper_backup(&name, |backup_header| older = backup_header.mark.clone());
+        client.device.inner.tamper_backup(&name, |backup_header| match how {
+            0 => backup_header.mark = older,
+            1 => backup_header.mark.as_mut().expect("a mark")[20] ^= 1,
+            _ => *backup_header = BackupHeader::default(),
         });
         client.open();
         assert!(!client.damage.any(), "{how}: {:?}", client.damage);
         check(&mut client, scenario, false, "a mark");
         let mut mended = None;
-        client.device.inner.tamper_witness(&name, |witness| mended = Some(witness.clone()));
+        client.device.inner.tamper_backup(&name, |backup_header| mended = Some(backup_header.clone()));
         assert!(
-            mended.is_some_and(|witness| witness.header.is_some() && witness.mark.is_some()),
+            mended
+                .is_some_and(|backup_header| backup_header.header.is_some() && backup_header.mark.is_some()),
             "made anew"
         );
     }
@@ -276,7 +276,7 @@ fn a_state_that_is_gone_is_damage_with_no_mark_to_tell_it() {
     client.device.inner.tamper(&Client::store_name(), |records| {
         records.retain(|(table, _), _| *table != Table::State);
     });
-    client.device.inner.vanish_beside(&Client::store_name());
+    client.device.inner.vanish_backup(&Client::store_name());
     client.open();
     assert!(client.damage.records > 0, "{:?}", client.damage);
     client.take(Step::Offline(false));

@@ -229,7 +229,7 @@ impl Client {
         self.open();
         let operations = self.machine().operations();
         let parked = operations.into_iter().filter(|(op, _)| op.state.refused.is_some());
-        parked.map(|(op, _)| op.state.id.clone()).collect()
+        parked.map(|(op, _)| op.state.issued.id.clone()).collect()
     }
 
     fn damage(&mut self, table: Table) {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use escale::codec::{Data, Encode, Fault, Format, ServerFrame, SyncReply, decode, encode, pack};
 use escale::crypto::{DerivedKey, Header, SeededRandom, WrapKind};
 use escale::journal::{
-    Action, ActionType, JournalRecord, OpState, Outcome, Request, Signal, Wanted, WantedWrite, make_id,
+    Action, ActionType, Issued, JournalRecord, OpState, Outcome, Request, Signal, Wanted, make_id,
 };
 use escale::memory::Stamp;
 use escale::model::{Epoch, Name, Pk, Value};
@@ -130,10 +130,7 @@ fn records() -> Vec<JournalRecord> {
     let plain = JournalRecord::of("0190b3c4-0000-7000-8000-000000000000".into(), 0);
     let action =
         |kind, data| Action { rowid: 3, class: name("Doc"), pk: pk("a"), kind, at: 1, commit: Some(9), data };
-    let op = OpState {
-        insists: vec![0],
-        given: vec![(0, 1)],
-        order: 1,
+    let issued = Issued {
         id: "0190b3c4-0000-7000-8000-000000000001".into(),
         name: "doc.patch".into(),
         args: Value::from([("class", Value::from("Doc")), ("set", Value::from([("n", Value::from(1))]))]),
@@ -142,6 +139,12 @@ fn records() -> Vec<JournalRecord> {
         after: vec!["0190b3c4-0000-7000-8000-000000000002".into()],
         base: Some(data("base")),
         bases: vec![(name("Doc"), pk("b"), data("other"))],
+        insists: vec![0],
+    };
+    let op = OpState {
+        order: 1,
+        issued,
+        given: vec![(0, 1)],
         accepted: Some(12),
         trees: vec![(name("Wall"), pk("w"), 3)],
         seq: Some(4),
@@ -216,7 +219,7 @@ fn marks() -> Vec<HighWater> {
 }
 
 fn wanted() -> Vec<Wanted> {
-    let write = WantedWrite {
+    let write = Issued {
         id: "0190b3c4-0000-7000-8000-000000000005".into(),
         name: "doc.put".into(),
         args: Value::from([("data", Value::from([("id", Value::from("a"))]))]),
@@ -303,7 +306,7 @@ fn lies() -> Vec<Vec<u8>> {
 }
 
 const SCHEMAS: [&str; 3] = [
-    r#"{"A":{"key":["x","y"],"release":3,"sync":false,"properties":{"z":"string[]"},"collections":{"c":{"key":["p","q"]},"l":{"key":["t"],"list":true,"mutable":true}},"indexes":{"i":"int","u":{"type":"hash","property":"mail","unique":true}}}}"#,
-    r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}},"indexes":{"size":"float"}},"Note":{"key":["id"]}}"#,
+    r#"{"A":{"key":["x","y"],"release":3,"sync":false,"properties":{"z":"string[]"},"collections":{"c":{"key":["p","q"]},"l":{"key":["t"],"list":true,"mutable":true}},"indexes":{"i":"integer","u":{"type":"hash","property":"mail","unique":true}}}}"#,
+    r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}},"indexes":{"size":"number"}},"Note":{"key":["id"]}}"#,
     r#"{"A":{"key":["x"],"clock":"time","sealed":false,"indexes":{"g":{"type":"string","global":true}}}}"#,
 ];

@@ -141,7 +141,7 @@ test("a subscription that ends while the device loads it ends there, unless it b
   const session = await open();
   const { callback, calls, seen } = recorder();
   session.live("Package", {}, callback);
-  const { ready } = session.collection("Note", {});
+  const ready = session.collection("Note", {}).whenReady();
   cores[0].becomeReady("Package");
   device.code = undefined;
   await pass(5_000);

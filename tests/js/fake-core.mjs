@@ -185,7 +185,8 @@ export class FakeCore {
 
   /** The operation was saved. */
   save(id, where = "device") {
-    this.#operations.get(id).state = "saved";
+    const operation = this.#operations.get(id);
+    if (operation.state === "unsaved") operation.state = "saved";
     this.#news({ kind: "saved", id, where });
   }
   accept(id, v = 1, value = undefined) {
@@ -209,9 +210,9 @@ export class FakeCore {
     return by;
   }
 
-  /** An operation of an earlier opening, as the journal has it. */
-  resume(id) {
-    this.#operations.set(id, { id, name: "doc.put", args: {}, at: 5, state: "saved" });
+  /** An operation of an earlier opening, as the journal has it. It was refused if an error is given. */
+  resume(id, error) {
+    this.#operations.set(id, { id, name: "doc.put", args: {}, at: 5, state: error ? "refused" : "saved", error });
   }
 
   #issue(name, args) {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { openWith } from "../../js/dist/session/open.js";
 import { defineSchema } from "../../js/dist/schema/schema.js";
-import { FakeCore, recorder, settled } from "./fake-core.mjs";
+import { FakeCore, fault, recorder, settled } from "./fake-core.mjs";
 
 const schema = defineSchema({ Package: { key: ["name"] } });
 
@@ -66,20 +66,24 @@ test("subscriptions and listeners live on, with new documents", async () => {
 });
 
 test("a saved operation is accepted in the end, one that was not saved fails by name", async () => {
-  let saved;
+  let saved, refused;
   const { cores, deaths, open } = instances((core, number) => {
+    if (number !== 2) return;
     // The journal of the device.
-    if (number === 2) core.resume(saved.id);
+    core.resume(saved.id);
+    core.resume(refused.id, fault("forbidden"));
   });
   const session = await open();
   saved = session.put("Package", { name: "a" });
   const over = session.put("Package", { name: "b" });
   const unsaved = session.put("Package", { name: "c" });
-  for (const { id } of [saved, over]) cores[0].save(id);
+  refused = session.put("Package", { name: "d" });
+  for (const { id } of [saved, over, refused]) cores[0].save(id);
   deaths[0]();
   await assert.rejects(unsaved.saved, { code: "panicked" });
   await assert.rejects(unsaved.accepted, { code: "panicked" });
   await assert.rejects(over.accepted, { code: "forgotten" });
+  await assert.rejects(refused.accepted, { code: "forbidden" }, "the news of it was lost");
   assert.equal(await saved.saved, "device");
   cores[1].accept(saved.id, 42);
   assert.deepEqual(await saved.accepted, { v: 42 });

@@ -9,7 +9,7 @@ const schema = defineSchema({
   Package: {
     key: ["name"],
     collections: { section: { key: ["section"] } },
-    indexes: { size: "int", heavy: { type: "float", property: "weight" }, word: "string", words: "list" },
+    indexes: { size: "integer", heavy: { type: "number", property: "weight" }, word: "string", words: "string[]" },
   },
   Other: { key: ["a", "b"] },
 });
@@ -107,7 +107,7 @@ test("a live query that fails is reported, and asked again at the next change", 
   const { callback, calls, seen } = recorder();
   session.query("Package").live(callback);
   await calls(1);
-  core.queryError = { code: "storage_failed", kind: "L", retryable: true, message: "by the test", cure: "" };
+  core.queryError = { code: "storage_failed", kind: "X", retryable: true, message: "by the test", cure: "" };
   core.put("Package", { name: "a" });
   await settled();
   assert.deepEqual([seen.length, session.status.error.code], [1, "storage_failed"]);

@@ -9,7 +9,7 @@ export const schema = defineSchema(
     Article: {
       key: ["journal", "number"],
       release: 3,
-      indexes: { pages: "int" },
+      indexes: { pages: "integer" },
     },
   },
   {

@@ -6,14 +6,14 @@ import { EscaleError } from "../../js/dist/base/errors.js";
 import { defineSchema } from "../../js/dist/schema/schema.js";
 import { fault, openFake, recorder, settled } from "./fake-core.mjs";
 
-const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "int" } } });
+const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "integer" } } });
 
 test("open hands the core what it needs", async () => {
   const { core } = await openFake(schema, { server: "http://localhost:7700/base//", token: "t", account: "me", pollEveryMs: 5_000 });
   assert.deepEqual(core.options, {
     org: "demo",
     account: "me",
-    schema: '{"Package":{"key":["name"],"indexes":{"size":"int"}}}',
+    schema: '{"Package":{"key":["name"],"indexes":{"size":"integer"}}}',
     mode: "synced",
     server: "http://localhost:7700/base",
     passphrase: "secret",
@@ -26,22 +26,26 @@ test("open hands the core what it needs", async () => {
   });
 });
 
-test("an error of the core keeps its code, its kind and its cure", async () => {
-  const wrong = { code: "wrong_passphrase", kind: "S", retryable: false, message: "x", cure: "Ask." };
-  const opening = openFake(schema, {}, () => Promise.reject(wrong));
-  await assert.rejects(opening, (error) => {
-    assert.ok(error instanceof EscaleError && error instanceof Error);
-    const { code, kind, retryable, message, cure, name } = error;
-    assert.deepEqual({ code, kind, retryable, message, cure }, wrong);
-    assert.equal(name, "EscaleError");
-    return true;
-  });
+test("an error of the core keeps its code and its cure, and has a word for its kind", async () => {
+  const words = { A: "refused", N: "not-found", B: "bug", X: "unexpected", D: "outdated", C: "retry", O: "unavailable", S: "unauthorized" };
+  for (const [letter, word] of Object.entries(words)) {
+    const wrong = { code: "wrong_passphrase", kind: letter, retryable: false, message: "x", cure: "Ask." };
+    await assert.rejects(openFake(schema, {}, () => Promise.reject(wrong)), (error) => {
+      assert.ok(error instanceof EscaleError && error instanceof Error);
+      const { code, kind, retryable, message, cure, name } = error;
+      assert.deepEqual({ code, kind, retryable, message, cure }, { ...wrong, kind: word });
+      assert.equal(name, "EscaleError");
+      return true;
+    });
+  }
 });
 
 test("what is no error of the core is a bug, by name and with its cause", async () => {
   const cause = new TypeError("x is not a function");
   const opening = openFake(schema, {}, () => Promise.reject(cause));
-  await assert.rejects(opening, { code: "internal", kind: "B", cause });
+  await assert.rejects(opening, { code: "internal", kind: "bug", cause });
+  const odd = { code: "offline", kind: "constructor", retryable: false, message: "x", cure: "y" };
+  await assert.rejects(openFake(schema, {}, () => Promise.reject(odd)), { code: "internal", kind: "bug", cause: odd });
 });
 
 test("a panic ends the session", async () => {
@@ -221,6 +225,28 @@ test("a token is given once as a string, or fetched each time", async () => {
   assert.equal(none.core.options.hasToken, false);
 });
 
+test("a session whose token function fails is paused, and opens once it gives one", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let calls = 0;
+  const token = () => {
+    if (++calls === 1) throw new Error("not now");
+    return "good";
+  };
+  const { session, core } = await openFake(schema, { token });
+  core.tell({ phase: "opening" });
+  const given = core.host.token(false);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([session.status.phase, session.status.error.code], ["paused", "unauthorized"]);
+  core.tell({ phase: "opening", pending: 1 });
+  assert.deepEqual([session.status.phase, session.status.pending], ["paused", 1], "the core does not know why");
+  core.tell({ phase: "offline" });
+  assert.equal(session.status.phase, "offline");
+  core.tell({ phase: "opening" });
+  t.mock.timers.tick(1_000);
+  assert.equal(await given, "good");
+  assert.equal(session.status.phase, "opening");
+});
+
 test("modes and passphrases are checked before the core sees them", async () => {
   const { session, core } = await openFake(schema);
   await session.setMode("avion");
@@ -247,13 +273,14 @@ for (const how of ["close", "lock", "wipe"]) {
     core.put("Package", { name: "a" });
     await calls(1);
     const collection = session.collection("Package", {});
-    const { ready } = session.collection("Package", { key: ["a"] });
+    const ready = assert.rejects(session.collection("Package", { key: ["a"] }).whenReady(), { code: "closed" });
     core.put("Package", { name: "b" });
     await session[how]();
     await settled();
     assert.equal(core.called(how), 1);
     assert.deepEqual([seen.length, collection.docs, session.status.phase], [1, [], "closed"]);
-    await assert.rejects(ready, { code: "closed" });
+    await ready;
+    await assert.rejects(collection.whenReady(), { code: "closed" });
     assert.throws(() => session.live("Package", {}, callback), { code: "closed" });
     await assert.rejects(session.get("Package", ["a"]), { code: "closed" });
     await assert.rejects(session.setMode("avion"), { code: "closed" });

@@ -4,6 +4,7 @@ import {
   defineOperations,
   defineSchema,
   type Document,
+  type ErrorCode,
   open,
   type Operation,
   type Query,
@@ -11,6 +12,7 @@ import {
   type Value,
   wipe,
 } from "../../js/src/index.js";
+import { advice, type AdviceTable } from "../../js/src/advice.js";
 import type { Files } from "../../js/src/files/types.js";
 import type { FileRef } from "../../js/src/session/files.js";
 
@@ -26,15 +28,15 @@ const schema = defineSchema(
         section: { key: ["section"], mutable: true },
         tags: { key: ["tags"], list: true, mutable: true },
       },
-      indexes: { size: "int", heavy: { type: "float", property: "weight" }, sha256: { type: "hash", unique: true } },
+      indexes: { size: "integer", heavy: { type: "number", property: "weight" }, sha256: { type: "hash", unique: true } },
     },
     Point: {
       key: ["x", "y"],
       collections: { place: { key: ["country", "city"] } },
-      indexes: { label: "string", words: "list", seen: "bool" },
+      indexes: { label: "string", words: "string[]", seen: "boolean" },
       properties: { label: "string", photo: "bytes", marks: "number[]", rest: "any", city: "string" },
     },
-    Note: { in: "Point", key: ["px", "py", "n"], indexes: { at: "int" } },
+    Note: { in: "Point", key: ["px", "py", "n"], indexes: { at: "integer" } },
     Scan: { in: "Package", key: ["package"], raw: true },
   },
   { migrate: { Package: { 2: (data) => ({ ...data, size: Number(data["size"]) }) } } },
@@ -95,7 +97,7 @@ session.live("Point", { country: "fr" }, () => {});
 
 isTrue<Same<Awaited<ReturnType<typeof session.get<"Package">>>, Package | undefined>>();
 session.collection("Package", { tags: "x" }).docs satisfies readonly Package[];
-void session.collection("Package", {}).ready.then((docs: readonly Package[]) => docs);
+void session.collection("Package", {}).whenReady().then((docs: readonly Package[]) => docs);
 session.unsubscribe("Package", { section: "games" });
 session.unsubscribe("Package/section@BTziUq_SSySPM1Z0dmeokg");
 
@@ -285,3 +287,10 @@ async function complete(session: Session<typeof schema.classes>) {
   return [session.query("Package").state.ready, session.collection("Package", {}).error?.code];
 }
 void complete;
+
+// A whole table of another language, or some codes, also those of a server's own.
+declare const german: Record<ErrorCode, string>;
+const some: AdviceTable = { offline: "No network.", out_of_stock: "Sold out." };
+void [advice("x", { language: undefined, table: german }), advice("x", { table: some })];
+// @ts-expect-error a sentence is a text
+advice("x", { table: { offline: 1 } });

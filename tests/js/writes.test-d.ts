@@ -5,6 +5,7 @@ declare function show(...what: unknown[]): void;
 
 // README:
 import { defineOperations, defineSchema, open } from "escale";
+import { advice } from "escale/advice";
 
 const schema = defineSchema({
   Note: {
@@ -59,8 +60,8 @@ session.status.subscribe(({ pending }) => show(`${pending} waiting`));
 for (const { name, at, state } of session.pending()) show(name, at, state);
 session.refused.subscribe((refused) => {
   for (const entry of refused) {
-    // The obstacle, the cure, and the server's document.
-    show(entry.error.message, entry.error.cure, entry.theirs?.doc);
+    // The obstacle and the next step, for the user, and the server's document.
+    show(advice(entry.error), entry.theirs?.doc);
     // The user has seen the server's document, and decides to keep their own. Not for a batch: each of its parts has an
     // `ifVersion` of its own.
     if (entry.theirs?.doc && entry.name !== "batch") entry.amend({ ...entry.args, ifVersion: entry.theirs.v });

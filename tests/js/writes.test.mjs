@@ -8,8 +8,10 @@ import { fault, openFake, recorder, settled } from "./fake-core.mjs";
 const schema = defineSchema({ Package: { key: ["name"] }, Point: { key: ["x", "y"], release: 2 } });
 const written = (core) => core.calls.filter(([name]) => name === "write").map(([, ...rest]) => rest);
 const state = async (promise) => {
+  let state = { error: "still waits" };
+  promise.then((value) => (state = { value }), (error) => (state = { error }));
   await settled();
-  return Promise.race([promise.then((value) => ({ value })), { error: "still waits" }]).catch((error) => ({ error }));
+  return state;
 };
 
 test("each write says what it is sent as, and gives its id at once", async () => {
@@ -25,6 +27,26 @@ test("each write says what it is sent as, and gives its id at once", async () =>
     ["doc.delete", { class: "Package", key: ["a"], ifVersion: { op: id } }, { after: [id] }],
     ["count.add", { by: 1 }, { touches: [["Package", ["a"]]], after: [id, "op9"] }],
   ]);
+});
+
+test("`-0` is 0 at every door (docs/rules.md)", async () => {
+  const declared = defineSchema({ Doc: { key: ["n"], indexes: { size: "number" } } });
+  const { session, core } = await openFake(declared);
+  session.put("Doc", { n: -0, size: -0, deep: { list: [-0] } });
+  session.batch((tx) => {
+    tx.patch("Doc", ["0"], { size: -0 });
+    tx.run("add", { by: -0 }, { touches: [] });
+  });
+  session.run("add", { by: -0 });
+  // Strict equality tells `-0` from 0.
+  assert.deepEqual(written(core), [
+    ["doc.put", { class: "Doc", data: { n: 0, size: 0, deep: { list: [0] }, release: 1 } }, {}],
+    ["batch", { ops: [{ name: "doc.patch", args: { class: "Doc", key: ["0"], set: { size: 0 } } }, { name: "add", args: { by: 0 } }] }, { touches: [] }],
+    ["add", { by: 0 }, {}],
+  ]);
+  await session.query("Doc").where("size", "=", -0).docs();
+  const [, query] = core.calls.find(([name]) => name === "query");
+  assert.ok(!query.includes("-0"), query);
 });
 
 test("a batch is one operation", async () => {
@@ -207,38 +229,50 @@ test("an operation is followed through those that take its place", async () => {
   assert.deepEqual([await first.saved, await first.accepted], ["device", { v: 4 }]);
 });
 
-test("an operation that is given up fails, and nobody needs to catch it", async (t) => {
+test("an operation that is refused or given up fails, and nobody needs to catch it", async (t) => {
   const unhandled = t.mock.fn();
   process.on("unhandledRejection", unhandled);
   t.after(() => process.off("unhandledRejection", unhandled));
   const { session, core } = await openFake(schema);
   const operation = session.put("Package", { name: "a" });
   const ignored = session.put("Package", { name: "b" });
+  const refused = session.put("Package", { name: "c" });
   core.giveUp(operation.id);
   core.giveUp(ignored.id);
-  await assert.rejects(operation.accepted, { name: "EscaleError", code: "version_conflict" });
+  core.refuse(refused.id);
+  for (const promise of [operation.accepted, operation.saved]) {
+    await assert.rejects(promise, { name: "EscaleError", code: "version_conflict" });
+  }
   await settled();
   assert.equal(unhandled.mock.callCount(), 0);
 });
 
-test("a refused operation waits, and shows in refused", async () => {
+test("a refused operation fails at once with the server's error, and shows in refused", async () => {
   const { session, core } = await openFake(schema);
   const { callback, calls, seen } = recorder();
   session.refused.subscribe(callback);
   assert.deepEqual(seen, [[[]]]);
   const operation = session.put("Package", { name: "a", photo: Uint8Array.of(1) });
+  const failed = assert.rejects(operation.accepted, (error) => {
+    assert.deepEqual([error.name, error.code], ["EscaleError", "forbidden"]);
+    assert.equal(session.refused.value[0].id, operation.id, "listed by the time that the application hears of it");
+    return true;
+  });
   core.refuse(operation.id);
+  await failed;
   const [[entry]] = await calls(2);
   assert.equal(session.refused.value[0], entry);
   assert.deepEqual([entry.id, entry.name, entry.at], [operation.id, "doc.put", 5]);
   assert.deepEqual(entry.args, { class: "Package", data: { name: "a", photo: Uint8Array.of(1), release: 1 } });
   assert.equal(entry.error.code, "forbidden");
   assert.ok(Object.isFrozen(entry) && Object.isFrozen(entry.args.data));
-  assert.deepEqual(await state(operation.accepted), { error: "still waits" });
+  assert.deepEqual(await state(operation.saved), { error: "still waits" }, "it may be saved later");
+  core.save(operation.id);
+  assert.equal(await operation.saved, "device");
   assert.deepEqual(session.pending(), []);
 });
 
-test("a refused operation is amended or retried: the new one stands for the old one", async () => {
+test("a refused operation is amended or retried: the new one has promises of its own", async () => {
   const { session, core } = await openFake(schema);
   const { callback, calls } = recorder();
   const first = session.put("Package", { name: "a" });
@@ -255,19 +289,23 @@ test("a refused operation is amended or retried: the new one stands for the old 
   assert.deepEqual(session.refused.value, []);
   core.refuse(second.id);
   const third = session.refused.value[0].retry();
+  for (const { accepted } of [first, second]) await assert.rejects(accepted, { code: "forbidden" });
+  assert.deepEqual(await state(third.accepted), { error: "still waits" });
+  session.delete("Package", ["a"], { ifVersion: first });
+  assert.deepEqual(written(core).at(-1)[1].ifVersion, { op: third.id }, "the old one still names the new one");
   core.save(third.id);
   core.accept(third.id, 9);
-  for (const { accepted } of [first, second, third]) assert.deepEqual(await accepted, { v: 9 });
+  assert.deepEqual(await third.accepted, { v: 9 });
   assert.throws(() => entry.retry(), { code: "not_found" });
   assert.throws(() => entry.amend(5), { code: "bad_value" });
 });
 
-test("a discarded operation fails with what it was refused for", async () => {
+test("a refused operation that is discarded before it is saved is never saved", async () => {
   const { session, core } = await openFake(schema);
   const operation = session.put("Package", { name: "a" });
   core.refuse(operation.id);
   session.refused.value[0].discard();
-  await assert.rejects(operation.accepted, { code: "forbidden" });
+  await assert.rejects(operation.saved, { code: "forbidden" });
   await settled();
   assert.deepEqual(session.refused.value, []);
 });

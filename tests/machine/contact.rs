@@ -9,12 +9,12 @@ use escale::limits::SPREAD_MAX_MS;
 use escale::model::{Def, Value};
 use escale::sync::{Config, Effect, Event, Mode, Refusal, Write};
 
-use super::harness::{Bench, config, def, epoch, fault, part, refusal, reply, row_in, section, whole};
+use super::harness::{Harness, config, def, epoch, fault, part, refusal, reply, row_in, section, whole};
 use super::reference::{Reference, Shown, State};
 use escale_testkit::seeds;
 
 struct Both {
-    bench: Bench,
+    harness: Harness,
     reference: Reference,
     random: SeededRandom,
     /// The last version, and the last cursor.
@@ -56,9 +56,9 @@ impl Both {
             poll_every_ms: if seed % 5 == 4 { 30_000 } else { config().poll_every_ms },
             ..config()
         };
-        let (bench, random) = (Bench::new(config()), SeededRandom::new(seed));
-        let reference = Reference::new(config(), 7, bench.now);
-        let mut both = Both { bench, reference, random, count: 1_000, epoch: 1, leaves_out: seed % 7 == 6 };
+        let (harness, random) = (Harness::new(config()), SeededRandom::new(seed));
+        let reference = Reference::new(config(), 7, harness.now);
+        let mut both = Both { harness, reference, random, count: 1_000, epoch: 1, leaves_out: seed % 7 == 6 };
         both.check();
         both
     }
@@ -74,15 +74,15 @@ impl Both {
 
     /// The reference has taken the event already.
     fn feed(&mut self, event: Event) {
-        self.bench.feed(event);
-        self.reference.now = self.bench.now;
+        self.harness.feed(event);
+        self.reference.now = self.harness.now;
         self.reference.advance();
         self.check();
     }
 
     fn check(&mut self) {
-        let mut done: Vec<String> = self.bench.take_all().iter().filter_map(written).collect();
-        for (number, request, token) in self.bench.requests.drain(..) {
+        let mut done: Vec<String> = self.harness.take_all().iter().filter_map(written).collect();
+        for (number, request, token) in self.harness.requests.drain(..) {
             let subs: Vec<_> =
                 request.subs.iter().map(|sub| (&sub.def, (sub.v, sub.cursor.clone()))).collect();
             let ops: Vec<_> = request.ops.iter().map(|op| (op.id.clone(), op.seq)).collect();
@@ -92,13 +92,13 @@ impl Both {
             self.reference.effects.drain(..).partition(|effect| effect.starts_with("send "));
         wanted.extend(sent);
         assert_eq!(done, wanted);
-        assert_eq!(self.bench.wake_at(), self.reference.wake_at(), "at {}", self.bench.now);
-        let operations = self.bench.client.machine.operations();
+        assert_eq!(self.harness.wake_at(), self.reference.wake_at(), "at {}", self.harness.now);
+        let operations = self.harness.client.machine.operations();
         let waiting = operations.iter().filter(|(op, _)| op.is_waiting());
-        let numbers: Vec<_> = waiting.map(|(op, _)| (op.state.id.clone(), op.seq)).collect();
+        let numbers: Vec<_> = waiting.map(|(op, _)| (op.state.issued.id.clone(), op.seq)).collect();
         assert_eq!(numbers, self.reference.sender.numbers());
         drop(operations);
-        let status = self.bench.client.machine.status();
+        let status = self.harness.client.machine.status();
         let shown = Shown {
             phase: status.phase,
             updates: status.updates,
@@ -107,19 +107,19 @@ impl Both {
             pending: status.pending,
             faults: status.faults.iter().map(|(def, error)| (def.clone(), error.code())).collect(),
         };
-        assert_eq!(shown, self.reference.shown(), "at {}", self.bench.now);
+        assert_eq!(shown, self.reference.shown(), "at {}", self.harness.now);
     }
 
     fn pass(&mut self) {
-        let now = self.bench.now;
-        let due = self.bench.wake_at();
+        let now = self.harness.now;
+        let due = self.harness.wake_at();
         let to = match self.below(6) {
             0 => now + self.below(40_000),
             1 => due.map_or(now + 1, |due| now.midpoint(due)),
             2 => now + self.below(200),
             _ => due.unwrap_or(now + 60_000),
         };
-        self.bench.wake(to);
+        self.harness.wake(to);
         self.reference.now = to;
         self.reference.advance();
         self.check();

@@ -22,12 +22,12 @@ pub const SCHEMA: &str = r#"{
     "Doc": {
         "key": ["id"],
         "collections": { "section": { "key": ["section"], "mutable": true } },
-        "indexes": { "size": "int" }
+        "indexes": { "size": "integer" }
     },
     "Note": { "key": ["id"] }
 }"#;
 
-pub struct Bench {
+pub struct Harness {
     pub client: Client<ByHand>,
     pub now: u64,
     pub wall: u64,
@@ -138,26 +138,26 @@ pub fn fault(def: &Def, code: Code) -> Part {
     Part { fault: Some(Fault::new(code, "by the test")), ..Part::empty(def.clone()) }
 }
 
-impl Bench {
+impl Harness {
     /// A machine without a device, started.
     pub fn new(config: Config) -> Self {
         let opening = Opening { config, session_seed: 7, ..Opening::of("o", "a", schema()) };
-        Bench::of(opening.incognito("session"))
+        Harness::of(opening.incognito("session"))
     }
 
     pub fn of(machine: Machine) -> Self {
-        Bench::start(Client::new(machine, None, Clock::default(), ByHand::default()))
+        Harness::start(Client::new(machine, None, Clock::default(), ByHand::default()))
     }
 
     /// A machine over a device.
     pub fn over(opened: Opened<MemoryStore>) -> Self {
-        Bench::start(Client::of(opened, Clock::default(), ByHand::default()))
+        Harness::start(Client::of(opened, Clock::default(), ByHand::default()))
     }
 
     fn start(client: Client<ByHand>) -> Self {
-        let mut bench = Bench { client, now: 1_000, wall: WALL, requests: VecDeque::new() };
-        bench.feed(Event::Started);
-        bench
+        let mut harness = Harness { client, now: 1_000, wall: WALL, requests: VecDeque::new() };
+        harness.feed(Event::Started);
+        harness
     }
 
     pub fn feed(&mut self, event: Event) {
@@ -281,7 +281,7 @@ impl Bench {
     }
 }
 
-/// Those ids at those versions, in the form of [`Bench::shown`].
+/// Those ids at those versions, in the form of [`Harness::shown`].
 pub fn these(pairs: &[(&str, u64)]) -> Vec<(Pk, u64)> {
     let mut these: Vec<(Pk, u64)> = pairs.iter().map(|(id, v)| (pk(id), *v)).collect();
     these.sort_unstable();
@@ -289,11 +289,11 @@ pub fn these(pairs: &[(&str, u64)]) -> Vec<(Pk, u64)> {
 }
 
 /// Writes a text of that length to a document.
-pub fn patch(bench: &mut Bench, (pk, chars): (&str, usize), n: u64) {
+pub fn patch(harness: &mut Harness, (pk, chars): (&str, usize), n: u64) {
     let set = Value::from([("text", Value::from("x".repeat(chars).as_str()))]);
     let args = Value::from([("class", "Doc".into()), ("key", Value::Array(vec![pk.into()])), ("set", set)]);
     let id = make_id(1_700_000_000_000 + n, &mut SeededRandom::new(n)).expect("an id");
-    bench.feed(Event::Write(Write { id, name: "doc.patch".into(), args, touches: vec![], after: vec![] }));
+    harness.feed(Event::Write(Write { id, name: "doc.patch".into(), args, touches: vec![], after: vec![] }));
 }
 
 /// The result of an operation that was executed at that version.

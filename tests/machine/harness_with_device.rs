@@ -6,11 +6,11 @@ use escale::store::{Batch, MemoryDevice, MemoryStore, Table};
 use escale::sync::{Config, Effect, Event, StorageState};
 use escale_testkit::client::{Call, Opening};
 
-use crate::harness::{Bench, config, def, part, reply, schema};
+use crate::harness::{Harness, config, def, part, reply, schema};
 
-/// A [`Bench`] whose batches and reads reach a device at once.
+/// A [`Harness`] whose batches and reads reach a device at once.
 pub struct Desk {
-    pub bench: Bench,
+    pub harness: Harness,
     pub device: MemoryDevice,
     pub batches: usize,
     pub readings: usize,
@@ -26,7 +26,7 @@ impl Desk {
         let opening = Opening { seed, session_seed: seed + 72, ..opening };
         let opened = opening.open(device).expect("opened");
         let damage = opened.damage;
-        let desk = Desk { bench: Bench::over(opened), device: device.clone(), batches: 0, readings: 0 };
+        let desk = Desk { harness: Harness::over(opened), device: device.clone(), batches: 0, readings: 0 };
         (desk, damage)
     }
 
@@ -46,8 +46,8 @@ impl Desk {
         let mut answers = Vec::new();
         for round in 0.. {
             assert!(round < 300, "the device is never left in peace");
-            answers.extend(self.bench.take(answer));
-            let client = &mut self.bench.client;
+            answers.extend(self.harness.take(answer));
+            let client = &mut self.harness.client;
             let mut events = Vec::new();
             for call in std::mem::take(&mut client.held) {
                 match &call {
@@ -66,39 +66,39 @@ impl Desk {
             if events.is_empty() {
                 return answers;
             }
-            events.into_iter().for_each(|event| self.bench.feed(event));
+            events.into_iter().for_each(|event| self.harness.feed(event));
         }
         unreachable!("rounds are counted")
     }
 
     pub fn store(&self) -> &MemoryStore {
-        self.bench.client.store.as_ref().expect("a device")
+        self.harness.client.store.as_ref().expect("a device")
     }
 
     /// Writes the batches that are due now, and returns them.
     pub fn write(&mut self) -> Vec<Batch> {
-        let batches: Vec<Batch> = self.bench.take_calls(|call| match call {
+        let batches: Vec<Batch> = self.harness.take_calls(|call| match call {
             Call::Commit(batch) => Some(batch.clone()),
             _ => None,
         });
         for batch in &batches {
-            let written = self.bench.client.make(Call::Commit(batch.clone()));
-            self.bench.feed(written);
+            let written = self.harness.client.make(Call::Commit(batch.clone()));
+            self.harness.feed(written);
         }
         batches
     }
 
     pub fn load(&mut self, rows: Vec<Row>) {
-        self.bench.subscribe(&def("Doc"));
+        self.harness.subscribe(&def("Doc"));
         self.work();
-        let (number, _) = self.bench.request();
-        self.bench.answer(number, reply(10_000, vec![part(&def("Doc"), rows)]));
+        let (number, _) = self.harness.request();
+        self.harness.answer(number, reply(10_000, vec![part(&def("Doc"), rows)]));
         self.work();
     }
 
     pub fn read_all(&mut self) -> Vec<(escale::model::Pk, u64)> {
-        let (ids, _, _) = self.bench.client.machine.list(&def("Doc")).expect("subscribed");
-        self.bench.feed(Event::Read { ticket: 2, ids });
+        let (ids, _, _) = self.harness.client.machine.list(&def("Doc")).expect("subscribed");
+        self.harness.feed(Event::Read { ticket: 2, ids });
         let mut rows = self.work().pop().expect("an answer");
         rows.sort_unstable();
         rows
@@ -121,7 +121,7 @@ impl Desk {
     }
 
     pub fn storage(&self) -> StorageState {
-        self.bench.client.machine.status().storage
+        self.harness.client.machine.status().storage
     }
 }
 

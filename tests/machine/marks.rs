@@ -14,10 +14,10 @@ use crate::harness_with_device::Desk;
 
 /// Makes a session pull a document at that time.
 fn pull(desk: &mut Desk, n: u64) {
-    desk.bench.wake(desk.bench.now + 5 * 60_000);
+    desk.harness.wake(desk.harness.now + 5 * 60_000);
     desk.work();
-    let (number, _) = desk.bench.request();
-    desk.bench
+    let (number, _) = desk.harness.request();
+    desk.harness
         .answer(number, reply(20_000 + n, vec![part(&def("Doc"), vec![row(&format!("d{n}"), 20_000 + n)])]));
 }
 
@@ -38,13 +38,13 @@ fn what_the_server_can_tell_again_is_marked_within_a_second() {
     pull(&mut desk, 1);
     let [batch] = &desk.write()[..] else { panic!("one batch") };
     assert!(batch.mark.is_none() && !batch.puts.is_empty(), "rows alone");
-    assert_eq!(desk.bench.client.machine.is_at_rest().ok(), Some(true), "the data is");
-    let at = desk.bench.wake_at().expect("the mark is due");
-    assert!(at <= desk.bench.now + 1_000, "within a second");
-    desk.bench.wake(at);
+    assert_eq!(desk.harness.client.machine.is_at_rest().ok(), Some(true), "the data is");
+    let at = desk.harness.wake_at().expect("the mark is due");
+    assert!(at <= desk.harness.now + 1_000, "within a second");
+    desk.harness.wake(at);
     let [batch] = &desk.write()[..] else { panic!("one batch") };
     assert!(batch.mark.is_some() && batch.is_empty(), "the mark alone");
-    assert!(desk.bench.client.machine.last_mark().expect("sealed").is_none(), "and no more");
+    assert!(desk.harness.client.machine.last_mark().expect("sealed").is_none(), "and no more");
 }
 
 #[test]
@@ -52,16 +52,16 @@ fn a_mark_that_fails_is_tried_again() {
     let (_, mut desk) = behind();
     let commits = |call: &Call| matches!(call, Call::Commit(_)).then_some(());
     for _ in 0..3 {
-        let at = desk.bench.wake_at().expect("the mark is due");
-        desk.bench.wake(at);
-        assert_eq!(desk.bench.take_calls(commits).len(), 1, "the mark");
-        desk.bench.feed(Event::Committed(Err(Error::new(Code::StorageFull, "by the test"))));
+        let at = desk.harness.wake_at().expect("the mark is due");
+        desk.harness.wake(at);
+        assert_eq!(desk.harness.take_calls(commits).len(), 1, "the mark");
+        desk.harness.feed(Event::Committed(Err(Error::new(Code::StorageFull, "by the test"))));
         assert_eq!(desk.storage(), StorageState::Full);
-        let next = desk.bench.wake_at().expect("tried again");
-        assert!(next <= desk.bench.now + 30_000, "soon");
+        let next = desk.harness.wake_at().expect("tried again");
+        assert!(next <= desk.harness.now + 30_000, "soon");
     }
-    let at = desk.bench.wake_at().expect("tried again");
-    desk.bench.wake(at);
+    let at = desk.harness.wake_at().expect("tried again");
+    desk.harness.wake(at);
     assert_eq!(desk.write().len(), 1);
     assert_eq!(desk.storage(), StorageState::Ok);
 }
@@ -71,23 +71,23 @@ fn a_stream_of_rows_is_marked_each_second() {
     let mut desk =
         Desk::open(&MemoryDevice::new(), Config { has_live: true, ..config() }, Limits::default()).0;
     desk.load(vec![row("a", 1)]);
-    let socket = desk.bench.opened_socket().expect("a socket");
-    desk.bench.feed(Event::SocketOpened { socket });
+    let socket = desk.harness.opened_socket().expect("a socket");
+    desk.harness.feed(Event::SocketOpened { socket });
     let live = ServerFrame::confirm(vec![def("Doc")], Vec::new());
-    desk.bench.frame(socket, live);
+    desk.harness.frame(socket, live);
     desk.work();
     // Everything before this is covered by the mark.
-    desk.bench.wake(desk.bench.now + 2_000);
+    desk.harness.wake(desk.harness.now + 2_000);
     desk.work();
     let (mut late_since, mut latest) = (None, 0);
     for n in 0..50 {
-        desk.bench.now += 100;
+        desk.harness.now += 100;
         let parts = vec![part(&def("Doc"), vec![row(&format!("e{n}"), 30_000 + n)])];
         let parts = ServerParts { epoch: epoch(1), now: 99_000, delta: 100, seq: 0, parts };
-        desk.bench.frame(socket, ServerFrame::Parts(parts));
+        desk.harness.frame(socket, ServerFrame::Parts(parts));
         for batch in desk.write() {
-            let since = late_since.get_or_insert(desk.bench.now);
-            latest = latest.max(desk.bench.now - *since);
+            let since = late_since.get_or_insert(desk.harness.now);
+            latest = latest.max(desk.harness.now - *since);
             if batch.mark.is_some() {
                 late_since = None;
             }
@@ -104,14 +104,14 @@ fn a_subscription_takes_the_mark_along() {
     desk.load(vec![row("a", 1)]);
     for subscribes in [true, false] {
         if !subscribes {
-            desk.bench.subscribe(&section("s1"));
+            desk.harness.subscribe(&section("s1"));
             desk.work();
         }
         let before = device.snapshot();
         if subscribes {
-            desk.bench.subscribe(&section("s1"));
+            desk.harness.subscribe(&section("s1"));
         } else {
-            desk.bench.feed(Event::Unsubscribe(section("s1")));
+            desk.harness.feed(Event::Unsubscribe(section("s1")));
         }
         assert!(desk.write().iter().any(|batch| batch.mark.is_some()));
         block_on(desk.store().close());
@@ -136,24 +136,24 @@ fn no_mark_is_written_ahead_of_a_batch_that_is_due() {
     });
     let (mut desk, damage) = Desk::open(&device, config(), Limits::default());
     assert!(damage.any());
-    assert!(desk.bench.client.machine.last_mark().expect("sealed").is_none(), "the store is not there yet");
+    assert!(desk.harness.client.machine.last_mark().expect("sealed").is_none(), "the store is not there yet");
 }
 
 /// If the batch under way fails, the store stays behind such a mark. The next opening then reports a loss.
 #[test]
 fn no_mark_is_written_beside_a_batch_that_is_under_way() {
     let (_, mut desk) = behind();
-    let at = desk.bench.wake_at().expect("the mark is due");
-    desk.bench.wake(at);
+    let at = desk.harness.wake_at().expect("the mark is due");
+    desk.harness.wake(at);
     let commits = |call: &Call| matches!(call, Call::Commit(_)).then_some(());
-    assert_eq!(desk.bench.take_calls(commits).len(), 1, "the mark itself");
-    assert!(desk.bench.client.machine.last_mark().expect("sealed").is_none(), "it is under way");
+    assert_eq!(desk.harness.take_calls(commits).len(), 1, "the mark itself");
+    assert!(desk.harness.client.machine.last_mark().expect("sealed").is_none(), "it is under way");
 }
 
 #[test]
 fn a_session_that_ends_leaves_its_mark() {
     let (device, mut desk) = behind();
-    let batch = desk.bench.client.machine.last_mark().expect("sealed").expect("it is behind");
+    let batch = desk.harness.client.machine.last_mark().expect("sealed").expect("it is behind");
     block_on(desk.store().commit(batch)).expect("written");
     block_on(desk.store().close());
     drop(desk);

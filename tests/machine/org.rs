@@ -9,7 +9,7 @@ use escale::model::Value;
 use escale::sync::{Config, Effect, Event, Phase, Write};
 use escale::{Code, Error};
 
-use super::harness::{Bench, config, def, epoch, pk, refusal, reply, row, whole};
+use super::harness::{Harness, config, def, epoch, pk, refusal, reply, row, whole};
 use escale_testkit::seeds;
 
 /// A server that keeps an org once an operation was accepted for it.
@@ -80,7 +80,7 @@ impl Server {
     }
 }
 
-fn write(bench: &mut Bench, random: &mut SeededRandom, is_bad: bool) {
+fn write(harness: &mut Harness, random: &mut SeededRandom, is_bad: bool) {
     let id = make_id(1_700_000_000_000, random).expect("an id");
     // Each write has its own document, so that none waits for another.
     let data = Value::from([
@@ -92,28 +92,28 @@ fn write(bench: &mut Bench, random: &mut SeededRandom, is_bad: bool) {
     if is_bad {
         args.as_map_mut().expect("a map").insert("bad".to_owned(), Value::from(true));
     }
-    bench.feed(Event::Write(Write { id, name: "doc.put".into(), args, touches: vec![], after: vec![] }));
+    harness.feed(Event::Write(Write { id, name: "doc.put".into(), args, touches: vec![], after: vec![] }));
 }
 
 /// Lets the server answer for that time, and asserts that no visitor sees a new org as an error.
-fn serve(bench: &mut Bench, server: &mut Server, ms: u64, was_there: &mut bool) -> u64 {
-    let (end, mut asked) = (bench.now + ms, 0);
-    while bench.now < end {
-        let Some((number, request, _)) = bench.requests.pop_front() else {
-            match bench.wake_at() {
-                Some(at) if at <= end => bench.wake(at),
-                _ => bench.wake(end),
+fn serve(harness: &mut Harness, server: &mut Server, ms: u64, was_there: &mut bool) -> u64 {
+    let (end, mut asked) = (harness.now + ms, 0);
+    while harness.now < end {
+        let Some((number, request, _)) = harness.requests.pop_front() else {
+            match harness.wake_at() {
+                Some(at) if at <= end => harness.wake(at),
+                _ => harness.wake(end),
             }
             continue;
         };
         asked += 1;
-        bench.now += 20;
+        harness.now += 20;
         let answer = server.answer(&request).map_err(Into::into);
         *was_there |= server.has_org;
-        bench.feed(Event::Replied { number, reply: answer });
+        harness.feed(Event::Replied { number, reply: answer });
         if !*was_there {
-            assert_ne!(bench.error(), Some(Code::UnknownOrg), "a new org is no error");
-            assert_ne!(bench.phase(), Phase::Offline);
+            assert_ne!(harness.error(), Some(Code::UnknownOrg), "a new org is no error");
+            assert_ne!(harness.phase(), Phase::Offline);
         }
     }
     asked
@@ -124,33 +124,33 @@ fn whatever_comes_first_in_a_new_org_everything_is_sent_and_told() {
     for seed in seeds::each(1_000) {
         let mut random = SeededRandom::new(seed);
         let mut server = Server::new(seed % 2 == 0);
-        let mut bench = Bench::new(Config { has_live: false, ..config() });
+        let mut harness = Harness::new(Config { has_live: false, ..config() });
         let (mut was_there, mut refusals) = (false, 0);
         for _ in 0..6 {
             match random.below(5).expect("a number") {
-                0 => write(&mut bench, &mut random, false),
+                0 => write(&mut harness, &mut random, false),
                 1 => {
-                    write(&mut bench, &mut random, true);
+                    write(&mut harness, &mut random, true);
                     refusals += 1;
                 }
-                2 => bench.subscribe(&def("Doc")),
+                2 => harness.subscribe(&def("Doc")),
                 3 => server.restart(),
                 _ => {
-                    serve(&mut bench, &mut server, 3_000, &mut was_there);
+                    serve(&mut harness, &mut server, 3_000, &mut was_there);
                 }
             }
         }
         // The longest delay between two attempts is 30 s.
-        let asked = serve(&mut bench, &mut server, 120_000, &mut was_there);
+        let asked = serve(&mut harness, &mut server, 120_000, &mut was_there);
         assert!(asked < 60, "seed {seed}: {asked} requests in two minutes");
-        assert_eq!(bench.client.machine.status().pending, 0, "seed {seed}: nothing waits for ever");
-        let told = bench.take(|effect| matches!(effect, Effect::Refused { .. }).then_some(()));
+        assert_eq!(harness.client.machine.status().pending, 0, "seed {seed}: nothing waits for ever");
+        let told = harness.take(|effect| matches!(effect, Effect::Refused { .. }).then_some(()));
         let held =
-            bench.client.machine.operations().iter().filter(|(op, _)| op.state.refused.is_some()).count();
+            harness.client.machine.operations().iter().filter(|(op, _)| op.state.refused.is_some()).count();
         assert!(told.len() >= held && held <= refusals, "seed {seed}: each refusal is told");
-        if server.has_org && bench.client.machine.list(&def("Doc")).is_some() {
-            assert_eq!(bench.shown(&def("Doc")), vec![(pk("a"), 5_000)], "seed {seed}");
-            assert_eq!(bench.phase(), Phase::Live, "seed {seed}");
+        if server.has_org && harness.client.machine.list(&def("Doc")).is_some() {
+            assert_eq!(harness.shown(&def("Doc")), vec![(pk("a"), 5_000)], "seed {seed}");
+            assert_eq!(harness.phase(), Phase::Live, "seed {seed}");
         }
     }
 }
@@ -159,51 +159,51 @@ fn whatever_comes_first_in_a_new_org_everything_is_sent_and_told() {
 #[test]
 fn the_first_write_does_not_wait_for_the_next_look_at_a_missing_org() {
     let mut server = Server::new(true);
-    let mut bench = Bench::new(config());
+    let mut harness = Harness::new(config());
     let (mut random, mut was_there) = (SeededRandom::new(1), false);
-    bench.subscribe(&def("Doc"));
-    serve(&mut bench, &mut server, 600_000, &mut was_there);
-    assert_eq!((bench.phase(), bench.error()), (Phase::Loading, None));
-    let before = bench.now;
-    write(&mut bench, &mut random, false);
-    serve(&mut bench, &mut server, 1_000, &mut was_there);
-    assert_eq!(bench.client.machine.status().pending, 0);
-    assert_eq!((bench.phase(), bench.is_ready(&def("Doc"))), (Phase::Live, true));
-    assert!(bench.now - before <= 1_000);
+    harness.subscribe(&def("Doc"));
+    serve(&mut harness, &mut server, 600_000, &mut was_there);
+    assert_eq!((harness.phase(), harness.error()), (Phase::Loading, None));
+    let before = harness.now;
+    write(&mut harness, &mut random, false);
+    serve(&mut harness, &mut server, 1_000, &mut was_there);
+    assert_eq!(harness.client.machine.status().pending, 0);
+    assert_eq!((harness.phase(), harness.is_ready(&def("Doc"))), (Phase::Live, true));
+    assert!(harness.now - before <= 1_000);
 }
 
 /// An org that existed, and no longer does, is an error.
 #[test]
 fn an_org_that_has_gone_is_told_of() {
     let mut server = Server::new(true);
-    let mut bench = Bench::new(config());
+    let mut harness = Harness::new(config());
     let (mut random, mut was_there) = (SeededRandom::new(1), false);
-    bench.subscribe(&def("Doc"));
-    write(&mut bench, &mut random, false);
-    serve(&mut bench, &mut server, 5_000, &mut was_there);
-    assert_eq!(bench.phase(), Phase::Live);
+    harness.subscribe(&def("Doc"));
+    write(&mut harness, &mut random, false);
+    serve(&mut harness, &mut server, 5_000, &mut was_there);
+    assert_eq!(harness.phase(), Phase::Live);
     server.restart();
-    serve(&mut bench, &mut server, 10 * 60_000, &mut was_there);
-    assert_eq!(bench.error(), Some(Code::UnknownOrg));
+    serve(&mut harness, &mut server, 10 * 60_000, &mut was_there);
+    assert_eq!(harness.error(), Some(Code::UnknownOrg));
 }
 
 /// Nothing makes such an org: its name may have a typing error. A new org of a conforming server ends before this.
 #[test]
 fn an_org_that_no_operation_can_create_is_told_of() {
-    let mut bench = Bench::new(config());
-    bench.subscribe(&def("Doc"));
+    let mut harness = Harness::new(config());
+    harness.subscribe(&def("Doc"));
     let mut random = SeededRandom::new(1);
     for is_writing in [false, true] {
         if is_writing {
-            write(&mut bench, &mut random, false);
+            write(&mut harness, &mut random, false);
         }
-        let until = bench.now + 60_000;
-        while bench.now < until {
-            match bench.requests.pop_front() {
-                Some((number, _, _)) => bench.refuse(number, refusal(Code::UnknownOrg)),
-                None => bench.wake(bench.wake_at().expect("it is asked again")),
+        let until = harness.now + 60_000;
+        while harness.now < until {
+            match harness.requests.pop_front() {
+                Some((number, _, _)) => harness.refuse(number, refusal(Code::UnknownOrg)),
+                None => harness.wake(harness.wake_at().expect("it is asked again")),
             }
         }
-        assert_eq!(bench.error(), is_writing.then_some(Code::UnknownOrg));
+        assert_eq!(harness.error(), is_writing.then_some(Code::UnknownOrg));
     }
 }

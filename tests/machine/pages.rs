@@ -31,7 +31,7 @@ fn large_documents_leave_the_device_in_peace() {
         let (mut desk, _) = Desk::open(&MemoryDevice::new(), config(), limits);
         desk.load((0..70).map(|n| big(&format!("d{n}"), 1_000 + n, bytes)).collect());
         let written = desk.batches;
-        desk.bench.feed(Event::Woke);
+        desk.harness.feed(Event::Woke);
         desk.work();
         assert_eq!(desk.batches, written, "nothing more to write");
         assert_eq!(desk.read_all().len(), 70);
@@ -44,22 +44,22 @@ fn a_query_reads_a_bounded_number_of_pages_at_a_time() {
     let mut desk = Desk::new();
     desk.load((0..70).map(|n| big(&format!("d{n}"), 1_000 + n, 70_000)).collect());
     let class = escale::model::Name::new("Doc").expect("a name");
-    desk.bench.feed(Event::Query { ticket: 2, class, query: by_key() });
+    desk.harness.feed(Event::Query { ticket: 2, class, query: by_key() });
     let mut read = Vec::new();
     loop {
         let keys = |call: &Call| match call {
             Call::Pages { ticket, keys } => Some((*ticket, keys.clone())),
             _ => None,
         };
-        let Some((ticket, keys)) = desk.bench.take_calls(keys).pop() else { break };
+        let Some((ticket, keys)) = desk.harness.take_calls(keys).pop() else { break };
         read.push(keys.len());
         let pages = block_on(desk.store().get(Table::Pages, &keys));
-        desk.bench.feed(Event::PagesRead { ticket, pages });
+        desk.harness.feed(Event::PagesRead { ticket, pages });
     }
-    let (pages, _) = desk.bench.client.machine.layout().expect("a device").page_counts();
+    let (pages, _) = desk.harness.client.machine.layout().expect("a device").page_counts();
     assert_eq!(read.iter().sum::<usize>(), pages, "each page once");
     assert!(pages > 32 && read.iter().all(|keys| *keys <= 32) && read[0] == 32, "{read:?}");
-    let found = desk.bench.take(|effect| match effect {
+    let found = desk.harness.take(|effect| match effect {
         Effect::Matched { ids, .. } => Some(ids.as_ref().expect("ids").len()),
         _ => None,
     });
@@ -72,13 +72,13 @@ fn sparse_pages_are_rewritten_together() {
     let (mut desk, _) = Desk::open(&MemoryDevice::new(), config(), limits);
     desk.load(vec![]);
     for n in 0..40 {
-        desk.bench.wake(desk.bench.now + 5 * 60_000);
-        let (number, _) = desk.bench.request();
+        desk.harness.wake(desk.harness.now + 5 * 60_000);
+        let (number, _) = desk.harness.request();
         let one = part(&def("Doc"), vec![row(&format!("d{n}"), 20_000 + n)]);
-        desk.bench.answer(number, reply(20_000 + n, vec![one]));
+        desk.harness.answer(number, reply(20_000 + n, vec![one]));
         desk.work();
     }
-    let (pages, rows) = desk.bench.client.machine.layout().expect("a device").page_counts();
+    let (pages, rows) = desk.harness.client.machine.layout().expect("a device").page_counts();
     assert_eq!(rows, 40);
     assert!(pages < 5, "{pages} pages for 40 small documents");
     assert_eq!(desk.read_all().len(), 40);
@@ -92,10 +92,10 @@ fn damaged_sparse_pages_leave_the_device_in_peace() {
     let (mut desk, _) = Desk::open(&device, config(), limits);
     desk.load(vec![]);
     for n in 0..6 {
-        desk.bench.wake(desk.bench.now + 5 * 60_000);
-        let (number, _) = desk.bench.request();
+        desk.harness.wake(desk.harness.now + 5 * 60_000);
+        let (number, _) = desk.harness.request();
         let one = part(&def("Doc"), vec![row(&format!("d{n}"), 20_000 + n)]);
-        desk.bench.answer(number, reply(20_000 + n, vec![one]));
+        desk.harness.answer(number, reply(20_000 + n, vec![one]));
         desk.work();
     }
     desk.damage_pages();
@@ -119,18 +119,19 @@ fn a_device_that_fails_to_rewrite_is_left_in_peace() {
     };
     let mut ticket = None;
     for n in 0..3 {
-        desk.bench.wake(desk.bench.now + 5 * 60_000);
-        let (number, _) = desk.bench.request();
+        desk.harness.wake(desk.harness.now + 5 * 60_000);
+        let (number, _) = desk.harness.request();
         let one = part(&def("Doc"), vec![row(&format!("d{n}"), 20_000 + n)]);
-        desk.bench.answer(number, reply(20_000 + n, vec![one]));
+        desk.harness.answer(number, reply(20_000 + n, vec![one]));
         // The mark of the round before, then this round's rows.
         for _ in 0..2 {
             desk.write();
         }
-        ticket = ticket.or(desk.bench.take_calls(read).pop());
+        ticket = ticket.or(desk.harness.take_calls(read).pop());
     }
     let ticket = ticket.expect("sparse pages are read");
-    desk.bench.feed(Event::PagesRead { ticket, pages: Err(Error::new(Code::StorageFailed, "by the test")) });
-    assert!(desk.bench.take_calls(read).is_empty(), "not at once");
-    assert_eq!(desk.bench.error(), Some(Code::StorageFailed), "the application learns of it");
+    desk.harness
+        .feed(Event::PagesRead { ticket, pages: Err(Error::new(Code::StorageFailed, "by the test")) });
+    assert!(desk.harness.take_calls(read).is_empty(), "not at once");
+    assert_eq!(desk.harness.error(), Some(Code::StorageFailed), "the application learns of it");
 }

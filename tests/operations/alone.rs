@@ -280,7 +280,7 @@ fn one_writer_meets_no_conflict_whatever_the_history() {
 }
 
 fn forget_finished(driver: &Driver, last: &mut BTreeMap<usize, String>) {
-    let is_there = |id: &String| driver.machine.operations().iter().any(|(op, _)| op.state.id == *id);
+    let is_there = |id: &String| driver.machine.operations().iter().any(|(op, _)| op.state.issued.id == *id);
     last.retain(|_, id| is_there(id));
 }
 

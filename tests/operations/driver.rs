@@ -242,7 +242,7 @@ impl Driver {
     /// The first of the operations that the server refused.
     pub fn first_refused(&self) -> Option<String> {
         let operations = self.machine.operations();
-        operations.iter().find(|(op, _)| op.state.refused.is_some()).map(|(op, _)| op.state.id.clone())
+        operations.iter().find(|(op, _)| op.state.refused.is_some()).map(|(op, _)| op.state.issued.id.clone())
     }
 
     pub fn patch(&mut self, number: usize, set: &[(&str, i64)]) -> String {
@@ -259,7 +259,7 @@ impl Driver {
 
     /// The arguments of a refused operation, without the property that the model of the server refuses.
     pub fn without_poison(&self, id: &str) -> Value {
-        let mut args = self.machine.refused_op(id).expect("refused").state.args.clone();
+        let mut args = self.machine.refused_op(id).expect("refused").state.issued.args.clone();
         let set = args.as_map_mut().and_then(|args| args.get_mut("set")).and_then(Value::as_map_mut);
         set.expect("a patch").remove("poison");
         args

@@ -171,7 +171,7 @@ fn r12_a_document_that_no_push_may_change_is_pulled() {
     let live = ServerFrame::confirm(vec![Def::class_of(&name("Doc"))], Vec::new());
     driver.feed(Event::Frame { socket, frame: Ok(live) });
     driver.settle(&mut server);
-    assert!(driver.machine.operations().iter().any(|(op, is_held)| op.state.id == behind && *is_held));
+    assert!(driver.machine.operations().iter().any(|(op, is_held)| op.state.issued.id == behind && *is_held));
     let mut theirs = data(0, None, 0, 0);
     theirs.insert("theirs".to_owned(), Value::from(9_i64));
     put(&mut server, 0, theirs);
@@ -203,9 +203,9 @@ fn r12_an_operation_waits_for_the_one_in_the_place_of_the_refused_one() {
     driver.feed(Event::Network(false));
     driver.feed(Event::Amend { id: poisoned.clone(), new: "amended".into(), args });
     let operations = driver.machine.operations();
-    let (op, _) = operations.iter().find(|(op, _)| op.state.id == waits).expect("it waits");
-    assert_eq!(op.state.after.last().map(String::as_str), Some("amended"));
-    assert!(!op.state.after.contains(&poisoned));
+    let (op, _) = operations.iter().find(|(op, _)| op.state.issued.id == waits).expect("it waits");
+    assert_eq!(op.state.issued.after.last().map(String::as_str), Some("amended"));
+    assert!(!op.state.issued.after.contains(&poisoned));
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
     let executed = server.db.operations.executed.iter().map(|(_, id)| id.as_str());

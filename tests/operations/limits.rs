@@ -23,7 +23,7 @@ fn grow(server: &mut ModelServer, number: usize, bytes: usize) {
 fn refused(driver: &Driver) -> Vec<(String, String)> {
     let operations = driver.machine.operations();
     let refused = operations.iter().filter_map(|(op, _)| Some((op, op.state.refused.as_ref()?)));
-    refused.map(|(op, fault)| (op.state.id.clone(), fault.code.clone())).collect()
+    refused.map(|(op, fault)| (op.state.issued.id.clone(), fault.code.clone())).collect()
 }
 
 fn told_too_large(driver: &Driver, id: &str) -> usize {
@@ -65,7 +65,7 @@ fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
     // Nothing was read yet: the first patch requests it.
     let large = driver.write("doc.patch", Driver::large(0, "a", HALF));
     let behind = driver.patch(0, &[("n", 2)]);
-    let beside = driver.patch(1, &[("n", 3)]);
+    let other = driver.patch(1, &[("n", 3)]);
     assert_eq!(refused(&driver), [(large.clone(), "too_large".to_owned())]);
     assert_eq!(told_too_large(&driver, &large), 1);
     assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(2), Some(3)), "the others are shown");
@@ -80,12 +80,12 @@ fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
         "what depends on it is held"
     );
     let executed: Vec<&str> = server.db.operations.executed.iter().map(|(_, id)| id.as_str()).collect();
-    assert_eq!(executed, [beside.as_str()]);
+    assert_eq!(executed, [other.as_str()]);
     // Amended, it is executed before the operations that it blocked.
     driver.feed(Event::Amend { id: large, new: "amended".into(), args: Some(Driver::large(0, "a", 10)) });
     driver.settle(&mut server);
     let executed: Vec<&str> = server.db.operations.executed.iter().map(|(_, id)| id.as_str()).collect();
-    assert_eq!(executed, [beside.as_str(), "amended", behind.as_str()]);
+    assert_eq!(executed, [other.as_str(), "amended", behind.as_str()]);
     assert!(driver.machine.operations().is_empty());
 }
 
@@ -304,7 +304,7 @@ fn an_operation_too_large_for_the_way_is_parked() {
             .operations()
             .iter()
             .filter(|(_, held)| *held)
-            .map(|(op, _)| op.state.id.clone())
+            .map(|(op, _)| op.state.issued.id.clone())
             .collect();
         assert_eq!(held, [behind]);
         assert_eq!(stored(&server, 2, "n"), Some(1_199));

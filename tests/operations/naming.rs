@@ -190,7 +190,8 @@ fn step(driver: &mut Driver, server: &mut ModelServer, random: &mut SeededRandom
         10 => return driver.feed(Event::Network(false)),
         _ => {
             let Some(first) = driver.first_refused() else { return };
-            let is_patch = driver.machine.refused_op(&first).expect("refused").state.name == "doc.patch";
+            let is_patch =
+                driver.machine.refused_op(&first).expect("refused").state.issued.name == "doc.patch";
             if is_patch && draw(2) == 0 {
                 let (args, new) = (driver.without_poison(&first), format!("amended{}", ids.len()));
                 ids.push(new.clone());

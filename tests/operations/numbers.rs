@@ -53,7 +53,7 @@ fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
         driver.feed(Event::Replied { number, reply: Ok(reply) });
     }
     let left: Vec<String> =
-        driver.machine.operations().into_iter().map(|(op, _)| op.state.id.clone()).collect();
+        driver.machine.operations().into_iter().map(|(op, _)| op.state.issued.id.clone()).collect();
     assert_eq!(left, std::slice::from_ref(reused));
     driver.settle(&mut server);
     for (number, n) in [(0, 1), (1, 2), (2, 3)] {
@@ -107,7 +107,7 @@ fn r11_an_operation_counts_under_the_number_that_the_server_gave_it() {
     driver.feed(Event::Replied { number, reply: Ok(reply) });
     pull_only(&mut driver, &mut server);
     let left: Vec<String> =
-        driver.machine.operations().into_iter().map(|(op, _)| op.state.id.clone()).collect();
+        driver.machine.operations().into_iter().map(|(op, _)| op.state.issued.id.clone()).collect();
     assert_eq!(left, [first]);
 }
 

@@ -47,7 +47,7 @@ fn r12_an_operation_on_two_documents_waits_for_both() {
     assert_eq!(ids(&request), [&poisoned, &fine], "the batch depends on both");
     driver.settle(&mut server);
     let held: Vec<_> =
-        driver.machine.operations().into_iter().map(|(op, held)| (&op.state.id, held)).collect();
+        driver.machine.operations().into_iter().map(|(op, held)| (&op.state.issued.id, held)).collect();
     assert_eq!(held, [(&poisoned, false), (&both, true)], "one was refused: the batch waits behind it");
     assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (None, Some(2)));
 }
@@ -63,19 +63,22 @@ fn r11_what_was_executed_is_answered_behind_what_is_held() {
     let held = driver.patch(0, &[("n", 2)]);
     driver.feed(Event::Network(true));
     driver.settle(&mut server);
-    let beside = driver.patch(1, &[("n", 3)]);
+    let other = driver.patch(1, &[("n", 3)]);
     let (_, request) = driver.sent.clone().expect("a request");
-    assert_eq!(ids(&request), [&beside]);
+    assert_eq!(ids(&request), [&other]);
     driver.answer(&mut server, &request);
     lost(&mut driver);
     // The process ends and forgets which numbers were sent. The refusal is requested once more with the rest.
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
-    let left: Vec<_> =
-        driver.machine.operations().into_iter().map(|(op, held)| (op.state.id.clone(), held)).collect();
-    assert!(left.contains(&(held, true)) && !left.iter().any(|(id, _)| *id == beside), "{left:?}");
-    let accepted =
-        |effect: &Effect| matches!(effect, Effect::Accepted { id, result: Ok(_) } if *id == beside);
+    let left: Vec<_> = driver
+        .machine
+        .operations()
+        .into_iter()
+        .map(|(op, held)| (op.state.issued.id.clone(), held))
+        .collect();
+    assert!(left.contains(&(held, true)) && !left.iter().any(|(id, _)| *id == other), "{left:?}");
+    let accepted = |effect: &Effect| matches!(effect, Effect::Accepted { id, result: Ok(_) } if *id == other);
     assert!(driver.hooks.told.iter().any(accepted));
 }
 

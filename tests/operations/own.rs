@@ -1,10 +1,16 @@
 //! Application-defined operations: within a batch, and those of which nothing is known.
 
-use escale::journal::Policy;
-use escale::model::Value;
-use escale::sync::{Event, Mode};
+use std::cell::Cell;
+use std::rc::Rc;
 
-use super::driver::{Driver, id, server, stored};
+use escale::journal::{Change, Policy, changes_of};
+use escale::model::Value;
+use escale::model::schema::Schema;
+use escale::store::MemoryDevice;
+use escale::sync::{Application, Event, Mode, Reader};
+
+use super::driver::{Driver, NOW, id, server, stored};
+use escale_testkit::schema::SCHEMA;
 
 fn op(name: &str, args: &[(&str, Value)]) -> Value {
     let args = args.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -75,4 +81,34 @@ fn an_operation_that_touches_nothing_is_sent() {
         assert!(server.db.operations.executed.iter().any(|(_, id)| *id == issued));
         assert!(driver.machine.operations().is_empty());
     }
+}
+
+/// An application whose optimistic part changes another document each time that it runs.
+struct Wanderer(Rc<Cell<usize>>);
+
+impl Application for Wanderer {
+    fn optimistic(&self, _: &str, _: &Value, _: &mut Reader<'_>) -> Option<escale::Result<Vec<Change>>> {
+        let run = (self.0.get() + 1).min(20);
+        self.0.set(run);
+        let schema = Schema::from_json(SCHEMA).expect("a schema");
+        let patch = set(run, 1);
+        changes_of(&schema, "doc.patch", &patch.as_map().expect("a map")["args"]).transpose()
+    }
+}
+
+/// The passes of one turn are bounded. The rest waited for any other event, and none may come.
+#[test]
+fn optimistic_parts_that_come_to_no_end_go_on_in_the_next_turn() {
+    let runs = Rc::new(Cell::new(0));
+    let application = Box::new(Wanderer(Rc::clone(&runs)));
+    let mut driver = Driver::with(0, Mode::Synced, application, MemoryDevice::new(), NOW);
+    driver.feed(Event::Network(false));
+    driver.write("wander", Value::Map(std::collections::BTreeMap::new()));
+    assert!((1..20).contains(&runs.get()), "it goes on");
+    // It asks to be woken at once, and again in the same millisecond.
+    for _ in 0..2 {
+        assert_eq!(driver.wake_at.take(), Some(driver.clock.mono_ms));
+        driver.feed(Event::Woke);
+    }
+    assert_eq!((runs.get(), driver.wake_at), (20, None));
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use escale::codec::{Fault, Part};
 use escale::journal::Policy;
 use escale::memory::query::{Predicate, Query};
 use escale::model::{Def, Value};
@@ -227,4 +228,27 @@ fn a_token_is_asked_for_as_soon_as_avion_ends() {
     assert_eq!(asked(&mut driver), (0, 0), "nobody is contacted");
     driver.feed(Event::SetMode(Mode::Synced));
     assert_eq!(asked(&mut driver), (1, 0));
+}
+
+/// The refusal was in the memory of the session only. After a restart the list was ready until the server answered.
+#[test]
+fn r94_a_list_that_the_server_refused_is_not_ready_after_a_restart() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let class = Def::class_of(&name("Doc"));
+    let is_ready = |driver: &Driver| driver.machine.list(&class).expect("subscribed").1;
+    assert!(is_ready(&driver));
+    driver.feed(Event::SetMode(Mode::Avion));
+    driver.feed(Event::SetMode(Mode::Synced));
+    let (number, request) = driver.sent.take().expect("a pull");
+    let mut reply = driver.answer(&mut server, &request);
+    let fault = Fault::from(&Error::new(Code::Forbidden, "no right"));
+    reply.parts = vec![Part { fault: Some(fault), ..Part::empty(class.clone()) }];
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    assert!(!is_ready(&driver));
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    assert!(!is_ready(&driver));
+    driver.settle(&mut server);
+    assert!(is_ready(&driver), "the server gives it again");
 }

@@ -62,8 +62,8 @@ impl Session {
             Step::Write(name, args) => drop(driver.write(name, args.clone())),
             Step::Amend(new) => {
                 if let Some(refused) = driver.first_refused() {
-                    let is_patch =
-                        driver.machine.refused_op(&refused).expect("refused").state.name == "doc.patch";
+                    let is_patch = driver.machine.refused_op(&refused).expect("refused").state.issued.name
+                        == "doc.patch";
                     let args = is_patch.then(|| driver.without_poison(&refused));
                     driver.feed(Event::Amend { id: refused, new: new.clone(), args });
                 }

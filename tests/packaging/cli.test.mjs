@@ -11,7 +11,7 @@ const SCHEMA = {
   Todo: {
     key: ["id"],
     collections: { list: { key: ["list"], mutable: true } },
-    indexes: { done: "bool", due: { type: "int" } },
+    indexes: { done: "boolean", due: { type: "integer" } },
   },
   List: { key: ["id"], properties: { title: "string" } },
 };
@@ -37,10 +37,10 @@ test("`schema check` takes a schema that can be used", () => {
 });
 
 test("`schema check` says of a mistake what the core says", async () => {
-  await write("wrong.json", JSON.stringify({ Todo: { key: ["id"], indexes: { done: "boolean" } } }));
+  await write("wrong.json", JSON.stringify({ Todo: { key: ["id"], indexes: { done: "bool" } } }));
   const { status, stdout, stderr } = escale("schema", "check", "wrong.json");
   assert.deepEqual([status, stdout], [1, ""]);
-  assert.match(stderr, /^error: wrong\.json: bad_schema: class Todo: index done: type must be one of hash, string/);
+  assert.match(stderr, /^error: wrong\.json: bad_schema: class Todo: index done: type must be one of hash, string, .* boolean \(not bool\)/);
   assert.doesNotMatch(stderr, /\n {4}at /, "no stack");
   await write("broken.json", "{");
   assert.match(escale("schema", "check", "broken.json").stderr, /broken\.json is no JSON/);

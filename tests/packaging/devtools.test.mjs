@@ -18,8 +18,8 @@ const FORMS = [SECRET, Buffer.from(BYTES).toString("hex"), ...[0, 1, 2].map((shi
 async function planted(t) {
   const { defineSchema, open } = await import("escale");
   const { watchServer } = await import("../../js/dist/devtools/network.js");
-  const { adapter } = makePageServer();
   const schema = defineSchema({ Note: { key: ["id"], collections: { shelf: { key: ["shelf"] } }, indexes: { title: "string" } } });
+  const { adapter } = makePageServer(schema);
   let fails;
   const server = {
     ...adapter,
@@ -47,9 +47,9 @@ test("a redacted report holds no planted secret, whatever has happened", { timeo
   const { recorderOf } = await import("../../js/dist/devtools/recorder.js");
   const { session, setFailure } = await planted(t);
   t.after(recorderOf(session).use(() => {}));
-  await session.collection("Note", {}).ready;
-  await session.collection("Note", { shelf: plant("shelf") }).ready;
-  await session.collection("Note", { key: [plant("key")] }).ready;
+  await session.collection("Note", {}).whenReady();
+  await session.collection("Note", { shelf: plant("shelf") }).whenReady();
+  await session.collection("Note", { key: [plant("key")] }).whenReady();
   await session.put("Note", { id: plant("id"), title: plant("title"), shelf: plant("shelf"), photo: BYTES }).accepted;
   const live = await redactedReport(session);
   assert.deepEqual([live.report, live.status.phase, live.memory.documents], ["escale", "live", 1]);

@@ -13,7 +13,7 @@ test("a store is opened, closed and opened again under fake-indexeddb", async ()
   const options = { org: "fake", schema, server: adapter, key: new Uint8Array(32) };
   const first = await open(options);
   const notes = first.collection("Note", {});
-  await notes.ready;
+  await notes.whenReady();
   const operation = first.put("Note", { id: "a", text: "x" });
   assert.equal(await operation.saved, "device");
   await operation.accepted;

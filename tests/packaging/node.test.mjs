@@ -69,6 +69,17 @@ test("its manifest says what it is", async () => {
   );
 });
 
+test("it exports the API, and one name without a type for its own entries", async () => {
+  const api = ["EscaleError", "defineOperations", "defineSchema", "init", "newId", "open", "wipe"];
+  for (const form of ["index.js", "bundled.js", "cjs/index.js"]) {
+    const exported = Object.keys(await import(join(ROOT, "pkg", form))).filter((name) => !["default", "module.exports"].includes(name));
+    assert.deepEqual(exported.sort(), [...api, "internal"].sort(), form);
+  }
+  const types = await readFile(join(ROOT, "pkg/index.d.ts"), "utf8");
+  assert.ok(api.every((name) => new RegExp(`export \\{[^}]*\\b${name}\\b`).test(types)));
+  assert.doesNotMatch(types, /\binternal\b/);
+});
+
 test("nothing else was installed with it", async () => {
   const installed = await readdir(join(project.folder, "node_modules"));
   assert.deepEqual(installed.filter((name) => !name.startsWith(".")), ["escale"]);
@@ -125,7 +136,7 @@ test("without a WebSocket a session is live, says that it polls, and pulls", asy
     const schema = defineSchema({ Package: { key: ["name"] } });
     const options = { org: "demo", schema, server: url, mode: "incognito", format: "json", pollEveryMs: 1_000 };
     const session = await open(options);
-    await session.collection("Package", {}).ready;
+    await session.collection("Package", {}).whenReady();
     const { phase, updates, error } = session.status;
     console.log(JSON.stringify({ phase, updates, error }));
     await new Promise((pulled) => server.on("request", (request, response) => response.on("finish", pulled)));
@@ -152,7 +163,7 @@ test("a session that is closed during a request leaves no timer, which would kee
     const url = "http://127.0.0.1:" + server.address().port;
     const schema = defineSchema({ Package: { key: ["name"] } });
     const session = await open({ org: "demo", schema, server: url, mode: "incognito" });
-    session.collection("Package", {});
+    session.collection("Package", {}, { keep: "forever" });
     await asked;
     await session.close();
     console.log(process.getActiveResourcesInfo().filter((name) => name === "Timeout").length);
@@ -165,7 +176,7 @@ test("a session that is closed during a request leaves no timer, which would kee
 test("its types serve a project of strict TypeScript", async () => {
   const source = `
     import { defineSchema, open, type Document } from "escale";
-    const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "int" } } });
+    const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "integer" } } });
     export async function names(): Promise<string[]> {
       const session = await open({ org: "demo", schema, server: "http://localhost:7700", passphrase: "x" });
       const docs: readonly Document<typeof schema, "Package">[] = session.collection("Package", {}).docs;

@@ -68,8 +68,9 @@ test("a page below the build's folder names the wasm by its own address", async 
 });
 
 test("a build of Vite 5 does so too", async () => {
-  // VitePress brings it.
-  const from = createRequire(createRequire(import.meta.url).resolve("vitepress/package.json"));
+  // VitePress brings it, among the packages of the site.
+  const site = createRequire(new URL("../../site/package.json", import.meta.url));
+  const from = createRequire(site.resolve("vitepress/package.json"));
   const tool = await import(join(from.resolve("vite/package.json"), "../dist/node/index.js"));
   assert.match(tool.version, /^5\./);
   const { html, wasm } = await build("five", OPENS, { tool });

@@ -42,7 +42,7 @@ test("a store keeps and gives its documents with bytes of another realm", async 
   for (const secret of [{ key: foreignBytes(new Uint8Array(32)) }, { passphrase: "a passphrase" }]) {
     const options = { org: "realms", schema, server: adapter, ...secret };
     const first = await open(options);
-    await first.collection("Note", {}).ready;
+    await first.collection("Note", {}).whenReady();
     await first.put("Note", { id: "a", text: "x" }).accepted;
     // It rests on the device alone.
     assert.equal(await first.put("Note", { id: "b", text: "y" }).saved, "device");

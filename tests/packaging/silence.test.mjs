@@ -117,7 +117,7 @@ test("a transaction that does not end: the status says so after ten seconds, and
   const opened = followed(open(optionsOf()));
   while (opened() === "waits") await pass(500);
   const { value: session } = opened();
-  session.collection("Note", {});
+  session.collection("Note", {}, { keep: "forever" });
   // Without Web Locks a tab leads only once no other one has answered.
   while (!session.status.leads) await pass(500);
   const settled = followed(session.flush());
@@ -166,7 +166,7 @@ test("the browser says that there is no network, and there is one: the session a
   await pass(29_000);
   assert.deepEqual([asked.length, session.status.phase], [0, "offline"], "its word counts for a while");
   await pass(2_000);
-  await notes.ready;
+  await notes.whenReady();
   assert.equal(session.status.phase, "live");
   await session.close();
 });

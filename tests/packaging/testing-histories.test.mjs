@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { defineOperations, defineSchema } from "escale";
 import { testing } from "escale/testing";
 
+import { count } from "../../testkit/effort.mjs";
 import { randomFrom } from "../e2e/support/in-page/random.js";
 
 const schema = defineSchema({
@@ -130,7 +131,7 @@ class History {
     write: (session) => this.write(session),
     batch: (session) => void session.batch((tx) => [0, 1, 2].slice(this.below(3)).forEach(() => tx.put("Note", this.document()))),
     own: () => this.write(this.world),
-    subscribe: (session) => void session.collection(...this.pick(MATCHES)),
+    subscribe: (session) => void session.collection(...this.pick(MATCHES), { keep: "forever" }),
     unsubscribe: (session) => {
       const defs = session.subscriptions();
       if (defs.length) session.unsubscribe(this.pick(defs));
@@ -176,7 +177,7 @@ class History {
       this.below = () => device; // each device opens again, and sends what it had saved
       await this.session();
     }
-    for (const session of this.open.values()) for (const match of MATCHES) session.collection(...match);
+    for (const session of this.open.values()) for (const match of MATCHES) session.collection(...match, { keep: "forever" });
     this.world.online();
     for (const session of this.open.values()) this.world.online(session);
     await this.world.settled(WITHIN);
@@ -195,7 +196,7 @@ class History {
 
 test("in the end each session equals the server, and each saved operation ran once", { timeout: 300_000 }, async () => {
   const first = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 1e9));
-  const histories = process.env.ESCALE_SEED ? 1 : Number(process.env.HISTORIES || 20);
+  const histories = process.env.ESCALE_SEED ? 1 : count("HISTORIES", 20);
   const counts = {};
   for (let seed = first; seed < first + histories; seed++) {
     const history = new History(seed);

@@ -91,8 +91,9 @@ test("the build holds one wasm, and the page shows the documents under a strict 
 });
 
 test("Vite 5 copies the wasm too, whose reader of scripts knows less of regular expressions", async (t) => {
-  // VitePress brings it.
-  const from = createRequire(createRequire(import.meta.url).resolve("vitepress/package.json"));
+  // VitePress brings it, among the packages of the site.
+  const site = createRequire(new URL("../../site/package.json", import.meta.url));
+  const from = createRequire(site.resolve("vitepress/package.json"));
   const manifest = from.resolve("vite/package.json");
   assert.match(from(manifest).version, /^5\./);
   await runCommand(project.folder, process.execPath, join(manifest, "../bin/vite.js"), "build", "--logLevel", "warn", "--outDir", "dist-5");

@@ -247,8 +247,11 @@ fn a_checked_in_store_opens_with_everything_in_it() {
     let [record] = &opened.journal.records[..] else { panic!("one record: {:?}", opened.journal.records) };
     let op = record.op.as_ref().expect("an operation that waits");
     let doom = Pk::from_key(&["doom"]).expect("a pk");
-    assert_eq!((op.id.as_str(), op.name.as_str()), ("0198f6f4-0000-7000-8000-000000000001", "doc.put"));
-    assert_eq!(op.touches, [("Package".parse().expect("a name"), doom.clone())]);
+    assert_eq!(
+        (op.issued.id.as_str(), op.issued.name.as_str()),
+        ("0198f6f4-0000-7000-8000-000000000001", "doc.put")
+    );
+    assert_eq!(op.issued.touches, [("Package".parse().expect("a name"), doom.clone())]);
     assert_eq!((op.accepted, op.refused.is_some(), op.seen), (None, false, None));
     let kinds: Vec<_> = record.actions.iter().map(|action| (action.kind.as_str(), action.commit)).collect();
     assert_eq!(kinds, [("create", None), ("persist", None)]);

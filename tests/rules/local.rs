@@ -74,7 +74,7 @@ struct History {
 
 fn opened(device: &MemoryDevice, seed: u64) -> Client<Surroundings> {
     let classes = SCHEMA.trim_end().strip_suffix('}').expect("classes");
-    let draft = r#""Draft": { "key": ["id"], "local": true, "indexes": { "n": "int" },
+    let draft = r#""Draft": { "key": ["id"], "local": true, "indexes": { "n": "integer" },
         "collections": { "box": { "key": ["box"], "mutable": true } } }"#;
     let schema = Schema::from_json(&format!("{classes}, {draft} }}")).expect("a schema");
     let opening = Opening { seed: 5, session_seed: seed ^ 0xabcd, ..Opening::of("o", "a", schema) };
@@ -265,7 +265,7 @@ impl History {
     fn decide(&mut self) {
         let operations = self.client.machine.operations();
         let refused = operations.iter().find(|(op, _)| op.state.refused.is_some());
-        let Some(id) = refused.map(|(op, _)| op.state.id.clone()) else { return };
+        let Some(id) = refused.map(|(op, _)| op.state.issued.id.clone()) else { return };
         drop(operations);
         let machine = &mut self.client;
         machine.feed(Event::Discard(id.clone()));

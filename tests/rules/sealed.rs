@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use escale::Code;
 use escale::crypto::{AccountKey, SeededRandom, StoreKeys};
-use escale::journal::{Request, Wanted, WantedWrite, make_id};
+use escale::journal::{Issued, Request, Wanted, make_id};
 use escale::model::Value;
 use escale::store::{MemoryDevice, RecordKey, Table};
 use escale::sync::{Event, Write};
@@ -100,7 +100,7 @@ fn put(number: u64, edition: u64) -> Value {
 
 /// A command of a follower: a document to be written.
 fn request(keys: &StoreKeys, number: u64, seed: u64, random: &mut SeededRandom) -> Record {
-    let wanted = WantedWrite {
+    let wanted = Issued {
         id: make_id(NOW + number, random).expect("an id"),
         name: "doc.put".to_owned(),
         args: put(number, seed + 2),

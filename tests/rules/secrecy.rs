@@ -14,7 +14,7 @@ use escale_testkit::client::{Client, Opening, Quiet};
 
 const SCHEMA: &str = r#"{"Zwergpinguin":{"key":["kennzeichen"],
     "collections":{"nistplatz":{"key":["nistplatz"],"mutable":true}},
-    "indexes":{"fluegelspanne":"int"}}}"#;
+    "indexes":{"fluegelspanne":"integer"}}}"#;
 const X: [u8; 32] = *b"the key of the application, 32 b";
 const ORG: &str = "organisation-quokka";
 const ACCOUNT: &str = "account-wallaby";

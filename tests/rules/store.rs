@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use escale::crypto::{DerivedKey, Header, SeededRandom, WrapKind, store_name};
 use escale::model::schema::Schema;
-use escale::storage::{Account, AccountOptions, Limits, open_account, rewrap};
+use escale::storage::{Account, AccountOptions, JournalChanges, JournalMark, Limits, open_account, rewrap};
 use escale::store::conformance::block_on;
 use escale::store::{Device, MemoryDevice, MemoryStore, RecordKey, Store, Table};
 use escale::{Code, Result};
@@ -154,7 +154,6 @@ fn a_schema_that_contradicts_the_store_is_refused() {
     drop(open_as(&device, 1, ONE, true, 1).expect("made"));
     let contradictions = [
         r#"{"Doc":{"key":["name"],"release":2}}"#,
-        r#"{"Doc":{"key":["id"],"release":1}}"#,
         r#"{"Doc":{"key":["id"],"release":2,"collections":{"section":{"key":["area"]}}}}"#,
         r#"{"Doc":{"key":["id"],"release":2,"collections":{"section":{"key":["section"],"list":true}}}}"#,
     ];
@@ -164,18 +163,38 @@ fn a_schema_that_contradicts_the_store_is_refused() {
     open_as(&device, 1, ONE, true, 7).expect("the right one still opens it");
 }
 
-/// The store must record the newest schema that it was opened under: an older application must not read its
-/// documents.
+/// The application was rolled back. It was refused, and the cure was a wipe, which deleted the pending writes.
 #[test]
-fn a_newer_release_ends_the_older_one() {
+fn an_earlier_release_opens_the_store_of_a_later_one() {
     let device = MemoryDevice::new();
     drop(open_as(&device, 1, ONE, true, 1).expect("made"));
     let newer = ONE.replace("\"release\":2", "\"release\":3");
-    let mut account = open_as(&device, 1, &newer, true, 2).expect("opened");
-    flush(&mut account, 3);
+    for schema in [&newer, ONE, &newer] {
+        let mut account = open_as(&device, 1, schema, true, 2).expect("opened");
+        assert!(!account.damage.any());
+        flush(&mut account, 3);
+    }
+}
+
+/// Otherwise nobody would know how much a wipe deletes.
+#[test]
+fn a_store_that_cannot_be_opened_says_how_much_waits_in_it() {
+    let device = MemoryDevice::new();
+    drop(open_as(&device, 1, ONE, true, 1).expect("made"));
+    let mut account = open_as(&device, 1, ONE, true, 2).expect("opened");
+    let summary = JournalMark { records: 3, pending: 3, next_record: 3, ..JournalMark::default() };
+    let changes = JournalChanges { summary, ..JournalChanges::default() };
+    let random = &mut SeededRandom::new(3);
+    let Account { layout, memory, store, .. } = &mut account;
+    let (batch, receipt) = layout.batch(memory, Some(&changes), true, random).expect("built").expect("due");
+    block_on(store.commit(batch)).expect("written");
+    layout.committed(memory, receipt);
     drop(account);
-    refused(&device, 1, ONE, Code::SchemaMismatch);
-    open_as(&device, 1, &newer, true, 4).expect("opened");
+    let other = open_as(&device, 1, r#"{"Doc":{"key":["name"],"release":2}}"#, true, 3);
+    let error = other.err().expect("refused");
+    assert_eq!(error.code(), Code::SchemaMismatch);
+    assert!(error.detail().contains("3 writes and local documents"), "{}", error.detail());
+    assert!(error.code().cure().contains("with the release that wrote it"));
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn r10_durable_before_sent() {
 }
 
 #[test]
-fn r11_exactly_once_whatever_happens() {
+fn r11_exactly_once_always() {
     let weights = weights![
         (Faults, 24),
         (CrashAt, 16),

@@ -53,6 +53,12 @@ test("a failed step, a failed build and a runner without a test each count as fa
   assert.match(stdout, /failed: Format\nfailed: Native\nfailed: Empty\n1 passed, 3 failed\n$/);
 });
 
+test("a step whose runner reports a failed test and ends well is named", (t) => {
+  const { stdout, status } = run(t, `tests Node ${print(TAP)}\nstep Cargo ${print(CARGO.replace("3 passed; 0", "2 passed; 1"))}`);
+  assert.equal(status, 1);
+  assert.match(stdout, /failed: Node\nfailed: Cargo\n10 passed, 2 failed\n$/);
+});
+
 test("each step, and each test of a second or more, has a row, and the slowest are printed", (t) => {
   const { stdout, rows } = run(t, `tests Node ${print(TAP)}\ntests Cargo ${print(CARGO)}`);
   assert.deepEqual(rows, [

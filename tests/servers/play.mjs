@@ -1,12 +1,13 @@
 // One random history: real sessions, each with its own base path, and the second server, over real HTTP and sockets. If
 // Node has no WebSocket, it runs under `--experimental-websocket`. A seed repeats the choices, not the timing.
 //
-// Invariant at the end: each session shows the server's documents, and no accepted write is lost.
+// Invariants at the end: each session shows the server's documents, no accepted write is lost, and under `merge` no write
+// erases a property that somebody else wrote (R92).
 import assert from "node:assert/strict";
 import "fake-indexeddb/auto";
 
 import { defineSchema, EscaleError, open } from "../../pkg/index.js";
-import { shaS } from "../../examples/servers/node/server.mjs";
+import { shaS } from "../../handler/src/index.mjs";
 import { randomFrom } from "../e2e/support/in-page/random.js";
 import { start } from "./second.mjs";
 
@@ -26,13 +27,16 @@ const CLASSES = {
   Note: {
     key: ["id"],
     collections: { box: { key: ["box"], mutable: true }, tags: { key: ["tags"], list: true, mutable: true }, kind: { key: ["kind"] } },
-    indexes: { n: "int" },
+    indexes: { n: "integer" },
   },
   Page: { key: ["book", "number"] },
   Line: { in: "Page", key: ["book", "page", "number"] },
   Account: { key: ["id"], clock: "sequence" },
   Entry: { in: "Account", key: ["account", "number"] },
+  // Each session writes one property of it, and the server another one. So each property has the last value of its writer.
+  Form: { key: ["id"] },
 };
+const FORMS = ["f", "g"];
 const RETENTION_MS = 600_000;
 const DEADLINE_MS = Number(process.env.DEADLINE_MS || 90_000);
 const BOXES = ["in", "out", "new"];
@@ -50,6 +54,7 @@ const MATCHES = [
   ["Line", { book: "x", page: "1" }],
   ["Account", { key: ["a"] }],
   ["Entry", { account: "a" }],
+  ["Form", {}],
 ];
 /** Items end with their parents, and numbers are no times: of these classes, only the end is compared. */
 const TRACKED = ["Note", "Page"];
@@ -106,7 +111,10 @@ class History {
     this.lost = 0; // the highest version that the last restore may have undone
     this.writes = new Map(); // of each document, the result of the accepted write with the highest version
     this.storm = 0;
-    this.counts = { accepted: 0, refused: 0, failed: 0, restored: 0 };
+    this.forms = new Map(); // of each property of a form, the version and the value of its writer's last accepted write
+    this.formWrites = 0;
+    this.writesOf = new Map(); // of each operation, its writes
+    this.counts = { accepted: 0, refused: 0, failed: 0, restored: 0, merged: 0 };
     this.waiting = new Set();
     this.settledIds = new Set();
   }
@@ -137,18 +145,22 @@ class History {
         ...(isSynced && { key: new Uint8Array(32).fill(i + 1) }),
         format: this.pick(["msgpack", "json"]),
         pollEveryMs: 1000,
+        conflicts: { Form: "merge" },
       });
-      session.refused.subscribe((refused) => refused.forEach((one) => this.settle(one)));
-      this.sessions.push({ i, session, isSynced, isCut: false, subs: new Map(), last: undefined });
+      const entry = { i, session, isSynced, isCut: false, subs: new Map(), last: undefined };
+      session.refused.subscribe((refused) => refused.forEach((one) => this.settle(entry, one)));
+      this.sessions.push(entry);
       this.log.push(`${i} is ${isSynced ? "synced" : "incognito"}`);
     }
   }
-  settle(one) {
+  settle(session, one) {
     if (this.settledIds.has(one.id)) return;
     this.settledIds.add(one.id);
     this.counts.refused += 1;
-    if (one.name !== "batch" && one.theirs && this.below(2) === 0) one.amend({ ...one.args, ifVersion: one.theirs.v });
-    else one.discard();
+    // A patch of a document that is gone can only be dropped.
+    const canAmend = one.name !== "batch" && (one.name === "doc.patch" ? one.theirs?.doc : one.theirs);
+    if (!canAmend || this.below(2) > 0) return one.discard();
+    this.follow(session, one.amend({ ...one.args, ifVersion: one.theirs.v }), this.writesOf.get(one.id) ?? []);
   }
 
   document(className) {
@@ -187,9 +199,10 @@ class History {
       if (!(v < this.writes.get(name)?.v)) this.writes.set(name, { v, write });
     }
   }
-  /** Tracks an operation. A write that a conflict amends counts as the same write. */
+  /** Tracks an operation. The amendment of a refused write counts as the same write. */
   follow(session, operation, writes) {
     session.last = operation;
+    this.writesOf.set(operation.id, writes);
     const end = operation.accepted.then(
       ({ v }) => this.accepted(writes, v),
       (error) => {
@@ -199,6 +212,13 @@ class History {
     );
     this.waiting.add(end);
     end.then(() => this.waiting.delete(end), (error) => (this.broken = error));
+  }
+
+  /** A writer's property of a form was accepted. Its values only grow. */
+  filled(id, property, v, value) {
+    const name = `${id} ${property}`;
+    if (!(value < this.forms.get(name)?.value)) this.forms.set(name, { v, value });
+    this.counts.merged += 1;
   }
 
   actions = {
@@ -216,13 +236,32 @@ class History {
       this.follow(session, session.session.batch((tx) => writes.forEach((write) => this.issue(tx, write))), writes);
       return writes.map(({ kind, className, key }) => `${kind} ${className} ${key}`).join(", ");
     },
+    /** A form is saved as it is shown with one change, twice in a row, or one property of it is set. */
+    async form(session) {
+      const id = this.pick(FORMS);
+      const forms = session.session.collection("Form", {}, { keep: "forever" });
+      const property = `of${session.i}`;
+      for (let n = 0; n < 2; n++) {
+        const shown = forms.docs.find((doc) => doc.id === id);
+        // Without the server's state, nothing can be saved whole.
+        if (!shown && !forms.ready) return "not loaded";
+        const value = (this.formWrites += 1);
+        const isWhole = !shown || this.below(3) > 0;
+        const operation = isWhole
+          ? session.session.put("Form", { ...shown, id, [property]: value })
+          : session.session.patch("Form", [id], { [property]: value });
+        this.follow(session, operation, []);
+        operation.accepted.then(({ v }) => this.filled(id, property, v, value), () => {});
+      }
+      return `${id} ${property} ${this.formWrites}`;
+    },
     credit(session) {
       this.follow(session, session.session.run("credit", {}), []);
     },
     subscribe(session) {
       const [className, match] = this.pick(MATCHES);
       const def = defOf(className, match);
-      if (!session.subs.has(def)) session.subs.set(def, { className, match, collection: session.session.collection(className, match) });
+      if (!session.subs.has(def)) session.subs.set(def, { className, match, collection: session.session.collection(className, match, { keep: "forever" }) });
       return def;
     },
     unsubscribe(session) {
@@ -250,8 +289,16 @@ class History {
     async whole(session) {
       if (session.isCut || session.isAway) return "away";
       await until((check) => session.session.status.subscribe(check), ({ pending }) => pending === 0, () => this.tell(session, "writes wait"));
-      await Promise.all([...session.subs.values()].map(({ collection }) => collection.ready));
+      await Promise.all([...session.subs.values()].map(({ collection }) => collection.whenReady()));
       return "pending 0 and loaded";
+    },
+    ownForm() {
+      const id = this.pick(FORMS);
+      const value = (this.formWrites += 1);
+      const data = this.server.dump(`org${this.seed}`).find((row) => row.class === "Form" && row.data.id === id)?.data;
+      const v = this.server.write(`org${this.seed}`, "doc.put", { class: "Form", data: { ...plain(data ?? { id }), own: value } });
+      this.filled(id, "own", v, value);
+      return `${id} own ${value} at ${v}`;
     },
     own() {
       const write = this.write();
@@ -292,7 +339,7 @@ class History {
       return `${this.storm} of 100`;
     },
   };
-  WEIGHTS = { write: 24, batch: 6, credit: 2, subscribe: 12, unsubscribe: 5, mode: 4, cut: 5, saved: 4, whole: 12, own: 16, lives: 3, purge: 4, restart: 2, backup: 3, restore: 1, sockets: 4, storm: 4 };
+  WEIGHTS = { write: 24, batch: 6, credit: 2, subscribe: 12, unsubscribe: 5, mode: 4, cut: 5, saved: 4, whole: 12, own: 16, form: 14, ownForm: 5, lives: 3, purge: 4, restart: 2, backup: 3, restore: 1, sockets: 4, storm: 4 };
 
   async play(steps) {
     await this.begin();
@@ -338,6 +385,7 @@ class History {
     for (const session of this.sessions) await this.settled(session);
     if (this.broken) throw this.broken;
     this.nothingIsLost();
+    this.nothingIsErased();
     for (const { session } of this.sessions) {
       const { error, faults, storage } = session.status.value;
       assert.equal(error, null, `an error at the end: ${error?.code} ${error?.message}`);
@@ -372,6 +420,14 @@ class History {
       collection.docs.map((doc) => ({ name: nameOf(className, keyOf(className, doc)), v: session.session.meta(doc)?.v, data: plain(doc) })),
     );
     return mine === theirs ? undefined : `\n  session ${mine}\n  server  ${theirs}`;
+  }
+  /** Each property of a form has the last value of its one writer, unless the server was restored since. */
+  nothingIsErased() {
+    const held = new Map(this.server.dump(`org${this.seed}`).filter((row) => row.class === "Form").map(({ data }) => [data.id, data]));
+    for (const [name, { v, value }] of this.forms) {
+      const [id, property] = name.split(" ");
+      if (v > this.lost) assert.equal(held.get(id)?.[property], value, `${name} was written at ${v}`);
+    }
   }
   /** The server holds the result of the accepted write with the highest version, unless it was restored since. */
   nothingIsLost() {

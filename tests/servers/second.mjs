@@ -1,11 +1,12 @@
-// The server of examples/servers/node, under a network and an administrator that a test commands. The server was written
-// from docs/protocol.md and docs/schema.md alone, and shares no code with server/ or with the package.
-import { randomBytes } from "node:crypto";
+// `escale-handler` under a network and an administrator that a test commands. It was written from docs/protocol.md and
+// docs/schema.md alone, and shares no code with server/ or with the core.
 import { createServer } from "node:http";
+import { WebSocketServer } from "ws";
 
-import { Fault, Server, Write, closeSockets, handle, upgrade } from "../../examples/servers/node/server.mjs";
-
-const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+import { run } from "../../handler/src/engine/run.mjs";
+import { META } from "../../handler/src/engine/tables.mjs";
+import { createHandler, Fault, memory } from "../../handler/src/index.mjs";
+import { toNode } from "../../handler/src/node.mjs";
 
 /** Answers as a server does that is closed for a moment. */
 function unavailable(request, response) {
@@ -22,11 +23,11 @@ function unavailable(request, response) {
 }
 
 /** Serves a request under a fate: it may be lost, or its reply, or it may be refused. */
-function serve(server, fate, request, response) {
+function serve(listener, fate, request, response) {
   if (fate === "lost request") return response.destroy();
   if (fate === "unavailable") return unavailable(request, response);
-  if (fate === "lost reply") response.writeHead = () => ({ end: () => response.destroy() });
-  return handle(server, request, response).catch(() => response.destroy());
+  if (fate === "lost reply") Object.assign(response, { writeHead: () => response, end: () => response.destroy() });
+  return listener(request, response);
 }
 
 /**
@@ -35,35 +36,40 @@ function serve(server, fate, request, response) {
  *
  * `backup` keeps a copy of the database; `restore` restores the last copy under a new epoch.
  */
-export async function start({ trouble = () => undefined, ...options }) {
-  const server = new Server(options);
-  const { db } = server;
+export async function start({ trouble = () => undefined, clock, ...options }) {
+  const storage = memory();
   // An operation that only this server has: it shows a custom error code.
-  server.operations.credit = () => {
+  const credit = () => {
     throw new Fault("credit_limit", "A", "The account has no credit left.", { phase: 1 });
   };
   const streams = new Set();
-  let [http, copy, bound] = [undefined, structuredClone(db.tables), 0];
+  let [http, handler, copy, bound, highest] = [undefined, undefined, undefined, 0, 0];
   const listen = async () => {
-    http = createServer((request, response) => void serve(server, request.method === "POST" ? trouble(request) : undefined, request, response));
+    handler = createHandler({ storage, clock, operations: { credit }, origins: "*", ...options });
+    handler.engine.listeners.add((org, defs, time) => (highest = Math.max(highest, time)));
+    run(handler.engine.opened());
+    copy ??= storage.copy();
+    const { request: listener, upgrade } = toNode(handler, new WebSocketServer({ noServer: true }));
+    http = createServer((request, response) => void serve(listener, request.method === "POST" ? trouble(request) : undefined, request, response));
     http.on("upgrade", (request, stream, head) => {
       stream.on("error", () => stream.destroy());
       if (trouble(request)) return stream.destroy();
       const open = { stream, url: request.url };
       streams.add(open);
       stream.on("close", () => streams.delete(open));
-      upgrade(server, request, stream, head);
+      upgrade(request, stream, head);
     });
     await new Promise((resolve, reject) => http.on("error", reject).listen(bound, "127.0.0.1", resolve));
     bound = http.address().port;
   };
   const stop = async () => {
-    closeSockets();
+    handler.sockets.closeAll();
     const closed = new Promise((resolve) => http.close(resolve));
     http.closeAllConnections();
     await closed;
   };
   await listen();
+  const epoch = () => storage.read("", (tx) => tx.get("", META, ["epoch"]))[0];
   return {
     url: `http://127.0.0.1:${bound}`,
     stop,
@@ -73,38 +79,29 @@ export async function start({ trouble = () => undefined, ...options }) {
     },
     /** Closes all sockets, or cuts those whose paths begin with `base`. */
     closeSockets(base) {
-      if (base === undefined) closeSockets();
+      if (base === undefined) handler.sockets.closeAll();
       else for (const { stream, url } of streams) if (url.startsWith(base)) stream.destroy();
     },
-    backup: () => void (copy = structuredClone(db.tables)),
+    backup: () => void (copy = storage.copy()),
     async restore() {
       await stop();
-      const [last] = db.meta("epoch");
-      db.tables = structuredClone(copy);
-      db.put("meta", "epoch", [Math.max(server.clock(), last + 1), randomBytes(8).toString("hex")]);
+      const last = epoch();
+      storage.restore(copy);
+      // The new epoch is later than the last one, which the copy may not know.
+      storage.write("", (tx) => tx.set([["", META, "epoch", last]]));
       await listen();
+      handler.renewEpoch();
     },
-    purge: () => server.purge(),
+    purge: () => handler.purge(),
     /** The highest version that it has given. */
-    highest: () => db.meta("highest"),
+    highest: () => highest,
     /** A write of the server itself. Returns the version, or throws the fault. */
-    write(org, name, args) {
-      const write = new Write(server, org);
-      server.execute(write, { name, args });
-      server.commit(write);
-      return write.given;
-    },
+    write: (org, name, args) => handler.write(org, name, args),
     /** The living documents of an org, ascending by class and pk, each with the defs that hold it. */
     dump(org) {
-      const now = server.tellNow();
-      const isAlive = ({ deleted, maxLife }) => !deleted && !(maxLife * 60_000 <= now);
-      return [...server.classes.keys()].sort().flatMap((name) => {
-        const hasEnded = (pk, document) => server.isBelow(org, name, pk, document, Infinity);
-        const rows = [...db.table(`documents ${org} ${name}`)].filter(([pk, document]) => isAlive(document) && !hasEnded(pk, document));
-        return rows.sort(([a], [b]) => compare(a, b)).map(([pk, { v, data, links }]) => {
-          return { class: name, pk, v, data, defs: [name, `${name}@${pk}`, ...links.map((link) => `${name}/${link}`)] };
-        });
-      });
+      const { engine } = handler;
+      const found = [...engine.classes.keys()].sort().map((name) => run(engine.documents(org, name)).map((one) => ({ class: name, ...one })));
+      return found.flat();
     },
   };
 }

@@ -95,7 +95,7 @@ fn r29_writes_of_a_local_document_that_come_twice_undo_no_later_one() {
             settle(&mut follower);
             assert!(follower.saved.contains(&id), "handed in");
         }
-        leader.store.hold_beside();
+        leader.store.hold_backup();
         look(&mut leader);
         drop((leader, follower));
         let tab = reopen(&device);
@@ -158,7 +158,7 @@ fn r29_a_batch_that_was_handed_in_holds_although_another_tab_deleted_a_draft_of_
 }
 
 fn pending(tab: &Tab) -> BTreeSet<String> {
-    tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
+    tab.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect()
 }
 
 /// A way in which a browser repairs a damaged database that no tab has open.
@@ -168,7 +168,7 @@ fn mendings() -> [Mending; 3] {
     [
         ("the store is emptied", |device| device.put_back(&store_name(), &MemoryDevice::new())),
         ("the store is gone", |device| device.vanish(&store_name())),
-        ("what stands beside it is gone", |device| device.vanish_beside(&store_name())),
+        ("its backup is gone", |device| device.vanish_backup(&store_name())),
     ]
 }
 
@@ -225,11 +225,11 @@ fn r10_a_leader_that_comes_late_writes_nothing_beside() {
     let (mut first, mut second) = (open(&device, 1), open(&device, 2));
     lead(&mut first);
     look(&mut second);
-    first.store.hold_beside();
+    first.store.hold_backup();
     let late = write(&mut first, 1);
     lead(&mut second);
     let id = write(&mut second, 2);
-    first.store.release_beside();
+    first.store.release_backup();
     drop((first, second));
     device.vanish(&store_name());
     assert_eq!(pending(&reopen(&device)), BTreeSet::from([late, id]));
@@ -242,14 +242,14 @@ fn r10_a_leader_that_comes_late_finds_the_fence_of_whoever_led_since() {
     let (mut first, mut second, mut third) = (open(&device, 1), open(&device, 2), open(&device, 3));
     lead(&mut first);
     look(&mut third);
-    first.store.hold_beside();
+    first.store.hold_backup();
     let late = write(&mut first, 1);
     second.tasks.push_back(Task::TakeOver);
     second.work(None);
     drop(second);
     lead(&mut third);
     let id = write(&mut third, 2);
-    first.store.release_beside();
+    first.store.release_backup();
     drop((first, third));
     device.vanish(&store_name());
     assert_eq!(pending(&reopen(&device)), BTreeSet::from([late, id]));

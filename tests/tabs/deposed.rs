@@ -6,14 +6,15 @@ use escale::journal::Retention;
 use escale::store::MemoryDevice;
 use escale::sync::{Event, TabEvent};
 
-use super::ends::{Play, id};
+use super::ends::{Play, id, open as open_tab, put};
 use super::inbox::{FULL, document, issue_twice, whole};
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Fault, Tab, Task};
+use super::told::Told;
 use escale_testkit::client::Call;
 
 fn ids(tab: &Tab) -> Vec<String> {
-    tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
+    tab.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect()
 }
 
 /// Carries out one request to the device, and passes the answer on.
@@ -150,4 +151,55 @@ fn a_history_is_answered_although_the_store_cannot_be_opened_again() {
     step(tab, Some(closed));
     let ends: Vec<_> = tab.past.iter().map(|past| past.as_ref().map_err(escale::Error::code)).collect();
     assert_eq!(ends, [Err(Code::StorageClosed)]);
+}
+
+/// A leader has taken in another tab's amendment of an operation that its own application issued, and has not written it.
+fn take_in_an_amendment(play: &mut Play) {
+    play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+    look(&mut play.follower);
+    play.follower.feed(Event::Amend { id: id(0), new: id(1), args: Some(put(false)) }, NOW);
+    settle(&mut play.follower);
+    play.leader.feed(Event::Tab(TabEvent::Look), NOW);
+    step(&mut play.leader, None);
+    assert_eq!(ids(&play.leader), [id(1)]);
+}
+
+/// The reports to the application of a tab on the end of the first operation.
+fn ends(tab: &Tab) -> Vec<Told> {
+    let told = tab.told.all().filter(|(of, told)| *of == id(0) && told.is_end());
+    told.map(|(_, told)| told.clone()).collect()
+}
+
+/// The deposed leader took the amendment for one of its own application: that one waited for ever for the end.
+#[test]
+fn an_application_learns_of_an_amendment_that_its_leader_took_in_and_could_not_write() {
+    let mut play = Play::new(256 << 10);
+    take_in_an_amendment(&mut play);
+    play.follower.tasks.push_back(Task::TakeOver);
+    play.follower.work(None);
+    // It reads the state of before the amendment.
+    settle(&mut play.leader);
+    assert!(play.leader.machine.is_following());
+    settle(&mut play.follower);
+    look(&mut play.leader);
+    assert_eq!(ends(&play.leader), [Told::Amended(id(1))]);
+}
+
+/// Another tab discarded the operation and led next. The deposed leader reported the amendment, the others the discard.
+#[test]
+fn a_deposed_leader_tells_the_decision_that_the_next_leader_wrote() {
+    let mut play = Play::new(256 << 10);
+    let mut third = open_tab(&play.device, 3, 256 << 10);
+    take_in_an_amendment(&mut play);
+    look(&mut third);
+    third.feed(Event::Discard(id(0)), NOW);
+    step(&mut third, Some(FULL));
+    third.tasks.push_back(Task::TakeOver);
+    while third.machine.is_following() {
+        step(&mut third, None);
+    }
+    settle(&mut third);
+    settle(&mut play.leader);
+    look(&mut play.leader);
+    assert_eq!(ends(&play.leader), [Told::Ended(Err(Code::NotUnique))]);
 }

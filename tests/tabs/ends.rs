@@ -171,7 +171,7 @@ fn a_follower_is_told_that_its_amendment_came_too_late() {
         settle(&mut play.leader);
         look(&mut play.follower);
         let shown = play.follower.machine.operations();
-        let shown: Vec<String> = shown.iter().map(|(op, _)| op.state.id.clone()).collect();
+        let shown: Vec<String> = shown.iter().map(|(op, _)| op.state.issued.id.clone()).collect();
         let both = if amends { vec![id(1), id(2)] } else { vec![id(2)] };
         assert_eq!(shown, both, "the leader's amendment comes first");
         assert!(play.told(2).iter().all(|told| !told.is_end()), "{:?}", play.told(2));
@@ -203,7 +203,7 @@ fn a_decision_made_before_a_tab_leads_is_carried_out() {
         lead(&mut tab);
         for tab in [tab, open(&device, 4, 256 << 10)] {
             let shown: Vec<String> =
-                tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
+                tab.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect();
             assert_eq!(shown, if amends { vec![id(1)] } else { Vec::new() });
         }
     }

@@ -2,7 +2,7 @@
 
 use escale::codec::{Data, Fault as Refusal};
 use escale::crypto::SeededRandom;
-use escale::journal::{OpId, Request, Retention, Wanted, WantedWrite};
+use escale::journal::{Issued, OpId, Request, Retention, Wanted};
 use escale::model::{Def, Value};
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, RecordKey, Store, Table};
@@ -58,14 +58,14 @@ fn requests(tab: &Tab) -> Vec<RecordKey> {
 }
 
 fn ids(tab: &Tab) -> Vec<OpId> {
-    tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
+    tab.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect()
 }
 
-fn write(id: OpId, class: &str) -> WantedWrite {
+fn write(id: OpId, class: &str) -> Issued {
     let args = Value::from([("class", class.into()), ("data", Value::from([("id", Value::from("id1"))]))]);
     let (name, at) = ("doc.put".to_owned(), NOW);
     let (touches, after) = (Vec::new(), Vec::new());
-    WantedWrite { id, name, args, at, touches, after, base: None, bases: Vec::new(), insists: Vec::new() }
+    Issued { id, name, args, at, touches, after, base: None, bases: Vec::new(), insists: Vec::new() }
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn an_operation_that_the_leader_cannot_issue_is_refused_and_taken_once() {
     look(&mut follower);
     let (key, set) = (Value::Array(vec!["gone".into()]), Value::from([("a", Value::from(1))]));
     let args = Value::from([("class", LOCAL.into()), ("key", key), ("set", set)]);
-    let patch = WantedWrite { name: "doc.patch".into(), args, touches: vec![], ..write(id(1), "Doc") };
+    let patch = Issued { name: "doc.patch".into(), args, touches: vec![], ..write(id(1), "Doc") };
     hand_in(&follower, 1, Wanted::Write(patch));
     look(&mut leader);
     let end = leader.ended.get(&id(1)).map(|end| end.as_ref().map_err(Error::code).copied());
@@ -114,12 +114,12 @@ fn an_operation_keeps_what_its_tab_has_noted_with_it() {
     lead(&mut leader);
     let data = |n: i64| Data::from_map(&[("size".to_owned(), Value::from(n))].into()).expect("data");
     let bases = vec![(name("Doc"), key(2).1, data(2))];
-    let wanted = WantedWrite { base: Some(data(1)), bases, insists: vec![7], ..write(id(1), "Doc") };
-    hand_in(&follower, 1, Wanted::Write(WantedWrite { at: NOW - 5, ..wanted.clone() }));
+    let wanted = Issued { base: Some(data(1)), bases, insists: vec![7], ..write(id(1), "Doc") };
+    hand_in(&follower, 1, Wanted::Write(Issued { at: NOW - 5, ..wanted.clone() }));
     look(&mut leader);
     let operations = leader.machine.operations();
-    let state = &operations[0].0.state;
-    let noted = (state.at, &state.base, &state.bases, &state.insists);
+    let issued = &operations[0].0.state.issued;
+    let noted = (issued.at, &issued.base, &issued.bases, &issued.insists);
     assert_eq!(noted, (NOW - 5, &wanted.base, &wanted.bases, &wanted.insists));
 }
 
@@ -254,7 +254,7 @@ fn the_leaders_own_command_holds_against_an_earlier_one_in_the_inbox() {
 fn a_request_is_deleted_once() {
     let mut play = Play::new(256 << 10);
     // It is refused, and its record written again.
-    let refused = WantedWrite { args: put(true), ..write(id(2), "Doc") };
+    let refused = Issued { args: put(true), ..write(id(2), "Doc") };
     hand_in(&play.follower, 1, Wanted::Write(refused));
     look(&mut play.leader);
     assert_eq!((ids(&play.leader).len(), requests(&play.leader)), (2, vec![]));

@@ -122,7 +122,7 @@ fn a_leader_knows_which_versions_a_followers_application_expects() {
         look(&mut leader);
         let [(op, _)] = leader.machine.operations()[..] else { panic!("taken in") };
         assert!(op.expected().next().is_some(), "the session expects a version in any case");
-        assert_eq!(op.state.insists, if expects { vec![0] } else { Vec::new() });
+        assert_eq!(op.state.issued.insists, if expects { vec![0] } else { Vec::new() });
     }
 }
 
@@ -349,7 +349,7 @@ fn a_followers_decision_is_shown_at_once() {
         };
         follower.feed(decision, now);
         let ids = |tab: &Tab| -> Vec<String> {
-            tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
+            tab.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect()
         };
         assert_eq!(ids(&follower), left, "at once");
         settle(&mut follower);

@@ -146,11 +146,13 @@ fn what_depends_on_a_write_that_rests_waits_for_it() {
         write(&mut newer, 2, "doc.put", other, vec![]);
         look(&mut older);
         lead(&mut older);
-        let ids: Vec<_> = older.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
+        let ids: Vec<_> =
+            older.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect();
         assert_eq!(ids, [id(2)]);
         lead(&mut newer);
         settle(&mut newer);
-        let ids: Vec<_> = newer.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
+        let ids: Vec<_> =
+            newer.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect();
         assert_eq!(ids.iter().filter(|op| **op != id(2)).collect::<Vec<_>>(), [&id(0), &id(1)]);
     }
 }
@@ -217,4 +219,25 @@ fn a_saved_write_outlives_a_leader_without_random_bytes() {
     look(&mut leader);
     look(&mut follower);
     assert_eq!(follower.ended.get(&id(0)).map(|end| end.is_ok()), Some(true));
+}
+
+/// The newer release wrote with no network, and the application was rolled back. Its store was refused, and the cure was a
+/// wipe.
+#[test]
+fn an_application_that_is_rolled_back_sends_what_waits() {
+    let device = MemoryDevice::shared();
+    let mut newer = open(&device, 1, &[true; FEATURES]);
+    lead(&mut newer);
+    for (number, args) in [note(), put(false)].into_iter().enumerate() {
+        write(&mut newer, number, "doc.put", args, vec![]);
+    }
+    drop(newer);
+    let mut older = open(&device, 2, &OLDER);
+    lead(&mut older);
+    assert_eq!(older.machine.status().pending, 2);
+    let mut server = ModelServer::new(Habits::of(80), 1, NOW);
+    serve(&mut server, &mut older);
+    let executed: Vec<_> = server.db.operations.executed.iter().map(|(_, id)| id.clone()).collect();
+    assert_eq!(executed, [id(0), id(1)]);
+    assert_eq!(older.machine.status().pending, 0);
 }

@@ -46,7 +46,7 @@ fn reload(play: &mut Play) {
 }
 
 fn ids(tab: &Tab) -> Vec<String> {
-    tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
+    tab.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect()
 }
 
 fn holds(tab: &Tab, def: &Def) -> bool {

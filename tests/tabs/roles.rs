@@ -288,7 +288,7 @@ fn the_operations_of_a_deposed_leader_come_after_those_of_the_next_one() {
     let theirs = super::copy::issue(&mut second, 3);
     settle(&mut second);
     settle(&mut first);
-    let last = |tab: &Tab| tab.machine.operations().last().map(|(op, _)| op.state.id.clone());
+    let last = |tab: &Tab| tab.machine.operations().last().map(|(op, _)| op.state.issued.id.clone());
     assert_eq!((last(&first), last(&second)), (Some(own.clone()), Some(theirs)));
     look(&mut second);
     look(&mut first);
@@ -306,7 +306,7 @@ fn an_amendment_that_a_deposed_leader_had_not_written_takes_its_place() {
     lead(&mut play.follower);
     settle(&mut play.leader);
     let ids = |tab: &Tab| -> Vec<String> {
-        tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
+        tab.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect()
     };
     assert_eq!(ids(&play.leader), [id(1), later.clone()], "the refused one is shown no more");
     assert_eq!(ids(&play.follower), [id(0), later.clone()], "not known yet");

@@ -199,7 +199,7 @@ impl Tab {
         let is_placed = |(op, _): &(&PendingOp, bool)| op.state.order < 1 << 52;
         assert!(!after.leads || operations.iter().all(is_placed), "the leader has given each its place");
         if let Some(id) = written {
-            let own = operations.iter().find(|(op, _)| op.state.id == id);
+            let own = operations.iter().find(|(op, _)| op.state.issued.id == id);
             let is_last = own.is_none_or(|(op, _)| op.state.order >= 1 << 52);
             assert!(is_last, "an operation that the leader has not taken in comes after all others");
         }
@@ -242,7 +242,7 @@ impl Tab {
         assert!(self.sent.is_none() || !self.machine.is_following(), "only who leads waits for the server");
         self.machine.memory().check_links();
         let shown: BTreeSet<String> =
-            self.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
+            self.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect();
         // Who leads decides about a refused operation for another tab, and tells its own application nothing more.
         // A deposed leader did not write the refusal. Once this tab leads, it shows the refused operation, and defers
         // the amendment until the server refuses that operation again.

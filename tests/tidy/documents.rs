@@ -5,7 +5,7 @@ use super::files::{self, File};
 use super::none;
 
 /// Folders that a path in backticks can begin with.
-const FOLDERS: [&str; 17] = [
+const FOLDERS: [&str; 18] = [
     "src",
     "cipher",
     "js",
@@ -20,6 +20,7 @@ const FOLDERS: [&str; 17] = [
     "docs",
     "data",
     "conformance",
+    "handler",
     "examples",
     "site",
     ".ci",
@@ -91,6 +92,23 @@ fn every_command_named_is_there() {
         }
     }
     none("the Makefile has no such target", findings);
+}
+
+/// The map is read while somebody works, and the page of figures by users: neither is a log.
+#[test]
+fn the_map_and_the_figures_stay_short() {
+    let map = files::read("ARCHITECTURE.md");
+    let long = |line: &&str| line.starts_with('|') && line.chars().count() > 300;
+    let rows = map
+        .lines()
+        .filter(long)
+        .map(|row| format!("ARCHITECTURE.md: {}", row.split('|').nth(1).unwrap_or(row)));
+    none("give a long row of the map a section of its own", rows.collect());
+    let lines = files::read("docs/performance.md").lines().count();
+    assert!(
+        lines <= 300,
+        "docs/performance.md has {lines} lines of 300: bench/results/history.md is the log"
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders that contain everything except the root's files.
-const FOLDERS: [&str; 18] = [
+const FOLDERS: [&str; 19] = [
     "src",
     "cipher",
     "js",
@@ -20,6 +20,7 @@ const FOLDERS: [&str; 18] = [
     "docs",
     "conformance",
     "create",
+    "handler",
     "examples",
     "site",
     ".ci",

@@ -6,12 +6,16 @@
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
 
+mod dependencies;
 mod documents;
 mod files;
+mod graph;
 mod layers;
 mod modules;
+mod names;
 mod prose;
 mod rules;
+mod rust;
 mod shape;
 mod text;
 

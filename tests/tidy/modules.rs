@@ -6,7 +6,8 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 22] = [
+const ROOTS: [&str; 23] = [
+    "js/src/advice.ts",
     "js/src/accounts.ts",
     "js/src/passkeys.ts",
     "js/src/files.ts",
@@ -84,6 +85,7 @@ pub fn imports(file: &File) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (place, line) in file.lines() {
         let from = line.split_once(" from \"").or_else(|| line.split_once("import \""));
+        let from = from.or_else(|| line.split_once("import(\""));
         if let Some((name, _)) = from.and_then(|(_, rest)| rest.split_once('"')) {
             found.push((place, name.to_owned()));
         }
@@ -92,7 +94,7 @@ pub fn imports(file: &File) -> Vec<(String, String)> {
 }
 
 /// The files that an import can mean.
-fn targets(folder: &str, name: &str) -> Vec<String> {
+pub fn targets(folder: &str, name: &str) -> Vec<String> {
     if !name.starts_with('.') {
         return Vec::new();
     }
@@ -106,16 +108,16 @@ fn is_crate(file: &File) -> bool {
     let is_target = file.is(&["src/lib.rs", "src/main.rs"]);
     let tests = [
         "tests/",
-        "benches/",
+        "bench/native/benches/",
         "server/tests/",
-        "server/benches/",
         "server/examples/",
         "sim/tests/",
         "fuzz/targets/",
     ];
     let is_test = tests.iter().any(|tests| file.path.starts_with(tests));
-    let within =
-        ["server/", "sim/", "fuzz/", "mutants/"].iter().find_map(|folder| file.path.strip_prefix(folder));
+    let within = ["bench/native/", "server/", "sim/", "fuzz/", "mutants/"]
+        .iter()
+        .find_map(|folder| file.path.strip_prefix(folder));
     let depth = within.unwrap_or(&file.path).matches('/').count();
     is_target || (is_test && (depth == 1 || (depth == 2 && file.is(&["/main.rs"]))))
 }

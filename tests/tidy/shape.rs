@@ -1,170 +1,265 @@
-//! The shape of the sources: the methods of a type over all its files, the entries of a folder, and circles of files
-//! within a folder. It is a ratchet. `shape.allowed` has the exceptions with their numbers, and a number that fell is
-//! lowered.
+//! The shape of the sources: circles of files, functions of a type, lines of a file, entries of a folder.
+//!
+//! Each is a ratchet that begins at the present state: `shape.allowed` has the numbers, with a reason for each, and a number
+//! that fell is lowered. Lengths are shares of an area, not bounds of a file: at a bound, files are cut where it falls,
+//! and not where an idea ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::files::{self, File};
-use super::none;
+use super::graph::{self, Arrows};
+use super::{modules, none, rust};
 
-/// Methods of a type. A larger type holds several ideas, although its files are short.
-const METHODS_MAX: usize = 45;
-
-/// Files and folders in a folder.
-const ENTRIES_MAX: usize = 20;
-
-/// Files of one folder that need each other in a circle.
+/// Files of a crate that need each other in a circle. A type and the two files of its parts are still read as one.
 const CIRCLE_MAX: usize = 3;
+
+/// The same of modules in JavaScript, which has no types in several files.
+const CIRCLE_OF_MODULES_MAX: usize = 1;
+
+/// Functions of a type that its reader keeps in mind. Those beyond count.
+const FUNCTIONS: usize = 20;
+
+/// Lines of a file that are one idea. Those beyond count.
+const LINES: usize = 300;
+
+/// Entries of a folder that a reader takes in at once. Those beyond count.
+const ENTRIES: usize = 12;
+
+/// The files that people write by hand and others must read.
+const SOURCE: [&str; 8] = [".rs", ".ts", ".mjs", ".js", ".css", ".sh", ".sql", ".py"];
+
+/// The parts of the repository whose lengths are counted apart.
+const AREAS: [&str; 8] =
+    ["src", "server/src", "server/tests", "js", "tests", "testkit", "www", "examples/servers"];
 
 const ALLOWED: &str = "tests/tidy/shape.allowed";
 
 #[test]
-fn types_have_few_methods() {
-    let mut methods: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for file in sources() {
-        for (name, count) in inherent_methods(&file.text) {
-            *methods.entry((top(&file.path), name)).or_default() += count;
+fn files_make_no_large_circles() {
+    let mut findings = Vec::new();
+    let mut seen = BTreeSet::new();
+    for arrows in graphs() {
+        // The first circle of a folder is its largest.
+        for circle in graph::circles(&arrows) {
+            let folder = graph::folder_of(&circle);
+            let most = if folder.starts_with("js/") { CIRCLE_OF_MODULES_MAX } else { CIRCLE_MAX };
+            if seen.insert(folder.clone()) {
+                let told = graph::describe(&circle, &arrows);
+                findings.extend(judge("circle", &folder, circle.len(), 1, most, &told));
+            }
         }
     }
-    let found = methods.into_iter().map(|((top, name), count)| (format!("{top}::{name}"), count));
-    judge("methods", METHODS_MAX, found.collect());
+    let named = allowed("circle").map(|(folder, _)| folder).filter(|folder| !seen.contains(*folder));
+    findings.extend(named.map(|folder| format!("{ALLOWED} allows a circle in {folder}: it has none")));
+    none("let the lower file own what both need, or hand it in", findings);
+}
+
+#[test]
+fn types_have_few_functions() {
+    let mut shares = Shares::default();
+    for root in rust::CRATES {
+        for (name, count) in graph::functions(rust::of(root)) {
+            shares.add(root.trim_end_matches("/lib.rs"), name, count);
+        }
+    }
+    shares.judge("functions", FUNCTIONS);
+}
+
+#[test]
+fn files_are_short() {
+    let mut shares = Shares::default();
+    for file in files::ending(&SOURCE) {
+        let lines = file.text.lines().take_while(|line| *line != "#[cfg(test)]").count();
+        shares.add(area(&file.path), file.path.clone(), lines);
+    }
+    shares.judge("lines", LINES);
 }
 
 #[test]
 fn folders_have_few_entries() {
     let mut entries: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in files::ending(&[".rs", ".ts", ".mjs", ".js", ".sh"]) {
+    for file in files::ending(&SOURCE) {
         let mut path = file.path.as_str();
         while let Some((folder, name)) = path.rsplit_once('/') {
             entries.entry(folder.to_owned()).or_default().insert(name.to_owned());
             path = folder;
         }
     }
-    judge("entries", ENTRIES_MAX, entries.into_iter().map(|(folder, names)| (folder, names.len())).collect());
-}
-
-#[test]
-fn files_of_a_folder_make_no_large_circles() {
-    let mut folders: BTreeMap<String, Vec<&File>> = BTreeMap::new();
-    let sources = sources();
-    for file in &sources {
-        folders.entry(file.folder().to_owned()).or_default().push(file);
+    let mut shares = Shares::default();
+    for (folder, names) in entries {
+        shares.add(area(&folder), folder.clone(), names.len());
     }
-    let found = folders.into_iter().map(|(folder, files)| (folder, largest_circle(&files)));
-    judge("circle", CIRCLE_MAX, found.collect());
+    shares.judge("entries", ENTRIES);
+}
+
+/// The compiler reports a private item that nothing uses; of a public one it believes that others do.
+#[test]
+fn every_public_name_is_used() {
+    let files = files::ending(&[".rs", ".ts", ".tsx", ".mjs", ".js", ".vue", ".svelte", ".html"]);
+    let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in &files {
+        let code = file.text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for word in code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$')) {
+            *uses.entry(word).or_default() += 1;
+        }
+    }
+    let mut findings = Vec::new();
+    for root in rust::CRATES {
+        for module in rust::of(root).modules.values() {
+            let unused = module.public.iter().filter(|name| uses.get(name.as_str()) == Some(&1));
+            findings.extend(unused.map(|name| format!("{} {name}", module.file)));
+        }
+    }
+    for file in files.iter().filter(|file| file.path.starts_with("js/src/")) {
+        let unused = exported(file).into_iter().filter(|name| uses.get(name.as_str()) == Some(&1));
+        findings.extend(unused.map(|name| format!("{} {name}", file.path)));
+    }
+    none("nothing uses these public names", findings);
 }
 
 #[test]
-fn shapes_are_seen() {
-    let text = "impl<T> Set<T> {\n    /// fn example()\n    pub fn a(&self) {}\n    fn b() {}\n}\nimpl Clone for Set {\n    fn clone() {}\n}\n";
-    assert_eq!(inherent_methods(text), [("Set".to_owned(), 2)]);
+fn a_circle_through_mod_rs_is_seen() {
     let file = |path: &str, text: &str| File { path: path.into(), text: text.into() };
-    let (a, b) = (file("src/x/a.rs", "use super::b::B;"), file("src/x/b.rs", "use super::c::C;"));
-    let (c, d) = (file("src/x/c.rs", "use crate::x::a::A;"), file("src/x/d.rs", "use super::a::A;"));
-    assert_eq!(largest_circle(&[&a, &b, &c, &d]), 3);
-    assert_eq!(largest_circle(&[&a, &b, &d]), 1);
-}
-
-/// The sources of the product in Rust, without tests.
-fn sources() -> Vec<File> {
-    let is_source = |file: &File| {
-        let is_product = file.path.starts_with("src/") || file.path.starts_with("server/src/");
-        is_product && !file.path.contains("tests") && !file.path.ends_with("conformance.rs")
+    let crate_of = |last: &str| {
+        let files = [
+            file("src/lib.rs", "mod engine;\npub use engine::Engine;"),
+            file(
+                "src/engine/mod.rs",
+                "mod begin;\nmod open;\nmod write;\n\npub use begin::Begun;\npub use open::Engine;\npub use write::*;",
+            ),
+            file(
+                "src/engine/open.rs",
+                "use super::{Writing, Begun as B};\npub struct Engine;\nfn f(_: B) {}",
+            ),
+            file(
+                "src/engine/begin.rs",
+                "pub struct Begun;\nimpl Begun {\n    fn a() -> crate::engine::Writing { f!(x) }\n}",
+            ),
+            file("src/engine/write.rs", last),
+        ];
+        graph::arrows(&rust::read(&files, "src/lib.rs"))
     };
-    files::ending(&[".rs"]).into_iter().filter(is_source).collect()
+    let arrows = crate_of("pub struct Writing;\nfn f() { let text = \"crate::Engine\"; }\n// crate::Engine");
+    assert_eq!(graph::circles(&arrows), []);
+    let arrows = crate_of("pub struct Writing;\nfn f() { name!(crate::Engine) }");
+    let [circle] = &graph::circles(&arrows)[..] else { panic!("one circle") };
+    assert_eq!((circle.len(), graph::folder_of(circle)), (3, "src/engine".to_owned()));
+    let told = graph::describe(circle, &arrows);
+    assert!(told.contains("src/engine/write.rs -> src/engine/open.rs: Engine"), "{told}");
+    assert!(told.contains("src/engine/open.rs -> src/engine/begin.rs: Begun"), "{told}");
 }
 
-/// The folder below the root of the crate: types of the same name in two of them are two types.
-fn top(path: &str) -> String {
-    let depth = if path.starts_with("server/") { 3 } else { 2 };
-    path.split('/').take(depth).collect::<Vec<_>>().join("/")
+#[test]
+fn the_functions_of_a_type_are_counted_over_files() {
+    let file = |path: &str, text: &str| File { path: path.into(), text: text.into() };
+    let files = [
+        file("src/lib.rs", "mod a;\nmod b;\nstruct Set;"),
+        file(
+            "src/a.rs",
+            "pub struct Set<T>(T);\nimpl<T: Fn() -> u8> Set<T> {\n    /// fn example()\n    pub fn a(&self) {}\n    fn b() {}\n}\nimpl Clone for Set<u8> {\n    fn clone() {}\n}\n#[cfg(test)]\nmod tests {\n    impl Set { fn c() {} }\n}",
+        ),
+        file(
+            "src/b.rs",
+            "use super::a::Set;\nimpl Set<u8> { pub const fn d() {} }\nfn e(set: &'a mut Set<u8>, n: u8) {}\nfn f(n: u8, set: &mut Set<u8>) {}\nfn g(set: &Set<u8>) {}",
+        ),
+    ];
+    let found = graph::functions(&rust::read(&files, "src/lib.rs"));
+    assert_eq!(found, BTreeMap::from([("src/a.rs::Set".to_owned(), 4)]));
 }
 
-/// The methods of each type in a text, those of traits not counted.
-fn inherent_methods(text: &str) -> Vec<(String, usize)> {
-    let mut found: Vec<(String, usize)> = Vec::new();
-    let mut is_inside = false;
-    for line in text.lines() {
-        if let Some(head) = line.strip_prefix("impl").filter(|_| line.ends_with('{')) {
-            is_inside = !head.contains(" for ");
-            if is_inside {
-                found.push((type_of(head), 0));
-            }
-        } else if line == "}" {
-            is_inside = false;
-        } else if is_inside && line.starts_with("    ") && !line.starts_with("     ") {
-            // The examples of a method's documentation are no methods.
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let is_method = !line.starts_with("    //") && words.iter().take(4).any(|word| *word == "fn");
-            if let Some((_, count)) = found.last_mut().filter(|_| is_method) {
-                *count += 1;
+/// The arrows of each crate and of the TypeScript, between sources of the product.
+fn graphs() -> Vec<Arrows> {
+    let files = files::ending(&[".ts"]);
+    let mut graphs: Vec<Arrows> = rust::CRATES.iter().map(|root| graph::arrows(rust::of(root))).collect();
+    let scripts: Vec<&File> = files.iter().filter(|file| file.path.starts_with("js/src/")).collect();
+    let mut arrows = Arrows::new();
+    for file in &scripts {
+        for (place, name) in modules::imports(file) {
+            let targets = modules::targets(file.folder(), &name);
+            if let Some(to) = scripts.iter().find(|to| targets.contains(&to.path) && to.path != file.path) {
+                let line = format!("line {}", place.rsplit(':').next().unwrap_or_default());
+                arrows.entry((file.path.clone(), to.path.clone())).or_default().insert(line);
             }
         }
     }
-    found
+    graphs.push(arrows);
+    graphs
 }
 
-/// The name of the type that `impl` is followed by, without its parameters.
-fn type_of(head: &str) -> String {
-    let mut rest = head.trim();
-    if rest.starts_with('<') {
-        let mut depth = 0;
-        let end = rest.find(|c: char| {
-            depth += i32::from(c == '<') - i32::from(c == '>');
-            depth == 0
-        });
-        rest = rest[end.map_or(0, |end| end + 1)..].trim();
-    }
-    rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
-}
-
-/// The size of the largest set of files of which each needs all others.
-fn largest_circle(files: &[&File]) -> usize {
-    let stem =
-        |file: &File| file.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs").to_owned();
-    let stems: Vec<String> = files.iter().map(|file| stem(file)).collect();
-    let needs = |from: &File, to: &str| {
-        let folder = from.folder().rsplit('/').next().unwrap_or_default().to_owned();
-        let [near, far] = [format!("super::{to}::"), format!("::{folder}::{to}::")];
-        let code = from.text.lines().filter(|line| !line.trim_start().starts_with("//"));
-        let mut code = code.take_while(|line| *line != "#[cfg(test)]");
-        code.any(|line| line.contains(&near) || line.contains(&far))
+/// The names that a TypeScript file exports by a declaration.
+fn exported(file: &File) -> Vec<String> {
+    let name = |line: &str| {
+        let mut words =
+            line.strip_prefix("export ")?.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+        let kinds = ["const", "let", "function", "class", "interface", "type", "enum"];
+        words.find(|word| kinds.contains(word))?;
+        words.find(|word| !word.is_empty()).map(str::to_owned)
     };
-    let edges: Vec<Vec<usize>> = files
-        .iter()
-        .map(|from| {
-            (0..files.len()).filter(|to| stem(from) != stems[*to] && needs(from, &stems[*to])).collect()
+    file.text
+        .lines()
+        .filter(|line| !line.contains('{') || !line.starts_with("export {"))
+        .filter_map(name)
+        .collect()
+}
+
+/// The part of the repository that a file or folder is counted in.
+fn area(path: &str) -> &'static str {
+    AREAS.into_iter().find(|area| path == *area || path.starts_with(&format!("{area}/"))).unwrap_or("others")
+}
+
+/// Numbers of things, by area.
+#[derive(Default)]
+struct Shares(BTreeMap<String, Vec<(String, usize)>>);
+
+impl Shares {
+    fn add(&mut self, area: &str, name: String, number: usize) {
+        self.0.entry(area.to_owned()).or_default().push((name, number));
+    }
+
+    /// Compares, area by area, the share beyond `most` of a thing with the allowed share, in percent.
+    fn judge(self, kind: &str, most: usize) {
+        let mut findings = Vec::new();
+        for (area, mut things) in self.0 {
+            let beyond = |number: usize| number.saturating_sub(most);
+            let all: usize = things.iter().map(|(_, number)| number).sum();
+            let share = things.iter().map(|(_, number)| beyond(*number)).sum::<usize>() * 100;
+            things.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+            let largest = things.iter().take_while(|(_, number)| beyond(*number) > 0).take(12);
+            let largest: Vec<_> = largest.map(|(name, number)| format!("{number} {kind} {name}")).collect();
+            let largest = largest.join("\n      ");
+            let told =
+                format!("of its {all} {kind} are beyond the {most}th of their place:\n      {largest}");
+            findings.extend(judge(kind, &area, share.div_ceil(all.max(1)), 2, 0, &told));
+        }
+        none("divide one of these where an idea ends, or lower the number that is allowed", findings);
+    }
+}
+
+/// A finding if the number is above the allowed one, or so far below it that this one must fall.
+fn judge(kind: &str, place: &str, number: usize, slack: usize, most: usize, told: &str) -> Option<String> {
+    match allowed(kind).find(|(one, _)| *one == place) {
+        Some((_, allowed)) if number + slack <= allowed => {
+            Some(format!("{ALLOWED} allows {kind} {place} {allowed}: it has {number}"))
+        }
+        Some((_, allowed)) if number <= allowed => None,
+        None if number <= most => None,
+        _ => Some(format!("{kind} {place} {number} {told}")),
+    }
+}
+
+/// The exceptions of a kind: place and number.
+fn allowed(kind: &str) -> impl Iterator<Item = (&'static str, usize)> {
+    let lines = include_str!("shape.allowed").lines().filter(|line| !line.starts_with('#'));
+    let lines: Vec<(&str, &str, usize)> = lines
+        .map(|line| {
+            let (line, reason) = line.split_once(": ").unwrap_or((line, ""));
+            assert!(!reason.is_empty(), "{ALLOWED}: {line} has no reason");
+            let words: Vec<&str> = line.split(' ').collect();
+            let [kind, place, number] = words[..] else { panic!("{ALLOWED}: {line}") };
+            (kind, place, number.parse().expect("a number"))
         })
         .collect();
-    let reached = |from: usize| {
-        let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
-        while let Some(file) = next.pop() {
-            next.extend(edges[file].iter().copied().filter(|to| seen.insert(*to)));
-        }
-        seen
-    };
-    let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(reached).collect();
-    let is_in_circle = |from: usize, to: usize| reached[from].contains(&to) && reached[to].contains(&from);
-    let circle = |from: usize| (0..files.len()).filter(|to| is_in_circle(from, *to)).count();
-    (0..files.len()).map(|from| circle(from).max(1)).max().unwrap_or(0)
-}
-
-/// Compares numbers with the bound, and those of the exceptions with theirs.
-fn judge(kind: &str, most: usize, found: Vec<(String, usize)>) {
-    let allowed = |name: &str| {
-        let lines = include_str!("shape.allowed")
-            .lines()
-            .filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
-        lines
-            .filter_map(|line| line.rsplit_once(' '))
-            .find(|(one, _)| *one == name)
-            .map(|(_, number)| number.parse::<usize>().expect("a number"))
-    };
-    let finding = |(name, number): (String, usize)| match allowed(&name) {
-        Some(allowed) if number < allowed => {
-            Some(format!("{ALLOWED} allows {name} {allowed} {kind}: it has {number}"))
-        }
-        allowed => (number > allowed.unwrap_or(most)).then(|| format!("{kind} {name} {number}")),
-    };
-    none("divide it, or lower the exception", found.into_iter().filter_map(finding).collect());
+    let of_kind =
+        lines.into_iter().filter(move |(one, ..)| *one == kind).map(|(_, place, number)| (place, number));
+    of_kind.collect::<Vec<_>>().into_iter()
 }

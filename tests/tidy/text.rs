@@ -1,16 +1,7 @@
-//! The form of files: their length, their characters, and words that must not be in them.
+//! The form of files: their characters, and words that must not be in them.
 
 use super::files::{self, File};
 use super::none;
-
-/// Lines of a file, without the tests at its end. A longer file holds more than one idea.
-const LINES_MAX: usize = 500;
-
-/// Lines of a server in `examples/servers`: it is one file, because its reader takes it as a page.
-const EXAMPLE_LINES_MAX: usize = 1_000;
-
-/// The files that people write by hand and others must read.
-const SOURCE: [&str; 8] = [".rs", ".ts", ".mjs", ".js", ".css", ".sh", ".sql", ".py"];
 
 /// Unfinished or disabled code. The words are split, so that this file does not contain them.
 const UNFINISHED: [(&str, &str); 10] = [
@@ -29,30 +20,33 @@ const UNFINISHED: [(&str, &str); 10] = [
 /// Paths of one machine.
 const OF_A_MACHINE: [(&str, &str); 3] = [("/ro", "ot/"), ("/ho", "me/"), ("/Us", "ers/")];
 
+/// Commands that end before they have read all. A script that pipes into one fails if the text goes on.
+const STOPS_READING: [(&str, &str); 4] =
+    [("| he", "ad -"), ("| gr", "ep -q"), ("| gr", "ep -m"), ("| re", "ad ")];
+
 /// Tests wait for an event or a condition, never for time to pass.
 const SLEEPS: [(&str, &str); 2] = [("thread::sl", "eep"), ("time::sl", "eep")];
 
-#[test]
-fn files_are_short() {
-    let long = |file: &File| {
-        let lines = file.text.lines().take_while(|line| *line != "#[cfg(test)]").count();
-        let most = if file.path.starts_with("examples/servers/") { EXAMPLE_LINES_MAX } else { LINES_MAX };
-        (lines > most).then(|| format!("{} has {lines} lines, {most} at most", file.path))
-    };
-    none("one idea each: divide", files::ending(&SOURCE).iter().filter_map(long).collect());
-}
+/// The only source with sentences that are not English. It may have the letters of French, each as one character.
+const IN_FRENCH: &str = "js/src/base/advice/sentences.ts";
 
 #[test]
 fn sources_are_ascii() {
     let mut findings = Vec::new();
     for file in files::all().iter().filter(|file| !file.is(&[".md", ".json", ".svg", ".html"])) {
+        let may_hold = |c: char| c.is_ascii() || (file.path == IN_FRENCH && is_of_french(c));
         for (place, line) in file.lines() {
-            if let Some(c) = line.chars().find(|c| !c.is_ascii()) {
+            if let Some(c) = line.chars().find(|c| !may_hold(*c)) {
                 findings.push(format!("{place} {c:?}"));
             }
         }
     }
     none("write ASCII, or an escape", findings);
+}
+
+/// The letters with an accent, and the two ligatures.
+fn is_of_french(c: char) -> bool {
+    matches!(c, '\u{c0}'..='\u{ff}' | '\u{152}' | '\u{153}' | '\u{178}') && c.is_alphabetic()
 }
 
 #[test]
@@ -63,6 +57,12 @@ fn nothing_is_left_unfinished() {
 #[test]
 fn no_file_names_a_machine() {
     none("write a path from the root of the repository", places_of(&OF_A_MACHINE, |_| true));
+}
+
+#[test]
+fn no_script_pipes_into_a_command_that_stops_reading() {
+    let is_script = |file: &File| file.path.starts_with("scripts/") || file.path == "Makefile";
+    none("read all of it: sed -n 1p in place of head -1", places_of(&STOPS_READING, is_script));
 }
 
 #[test]

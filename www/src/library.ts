@@ -181,9 +181,8 @@ export class Library {
     const entry: Entry = { topic, docs: [], ready: false, told: false, stop: () => undefined, names: undefined };
     this.entries.set(topicId(topic), entry);
     const before = new Set(this.session.subscriptions());
-    entry.stop = this.session.live("Package", match, (docs, { ready }) => {
-      this.receive(entry, docs, ready);
-    });
+    // Its visitor follows it until they say otherwise.
+    entry.stop = this.session.live("Package", match, (docs, { ready }) => this.receive(entry, docs, ready), { keep: "forever" });
     const made = this.session.subscriptions().find((def) => !before.has(def));
     if (made !== undefined) this.defs.set(made, topic);
     this.schedule(true);

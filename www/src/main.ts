@@ -1,5 +1,6 @@
 /** The page: one screen at a time, and at most one open session. */
 
+import { advice } from "escale/advice";
 import { adapterOf } from "./adapter";
 import { fill } from "./dom";
 import { Library } from "./library";
@@ -55,7 +56,7 @@ async function open(opening: Opening): Promise<void> {
 function showEnded(session: Session, how: Ending): void {
   if (window.session === session) delete window.session;
   const error = session.status.error;
-  const why = how === "closed" && error ? `${NOTICES.closed} ${error.cure}` : NOTICES[how];
+  const why = how === "closed" && error ? `${NOTICES.closed} ${advice(error)}` : NOTICES[how];
   showOpen(why);
 }
 

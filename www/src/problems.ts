@@ -1,8 +1,9 @@
 /**
- * The errors that a visitor can meet, in a visitor's words. If the error itself knows more, the cure is taken from it.
+ * The errors that a visitor can meet, in a visitor's words. Those without words of this page have the package's advice.
  */
 
 import { EscaleError } from "escale";
+import { advice } from "escale/advice";
 
 /** The action of a button under an error. */
 export type Remedy = "retry" | "open-synced" | "open-incognito" | "erase" | "reload";
@@ -91,7 +92,7 @@ export function problemOf(thrown: unknown): Problem {
   if (known) return { code, ...known };
   const title = code.charAt(0).toUpperCase() + code.slice(1).replaceAll("_", " ");
   if (thrown instanceof EscaleError) {
-    return { code, title, text: `${thrown.message}. ${thrown.cure}`, remedies: ["retry"] };
+    return { code, title, text: advice(thrown), remedies: ["retry"] };
   }
   const text = thrown instanceof Error ? thrown.message : "An unexpected error occurred.";
   return { code, title: "Something went wrong", text, remedies: ["retry", "reload"] };

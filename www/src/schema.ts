@@ -10,7 +10,7 @@ export const schema = defineSchema({
       section: { key: ["section"], mutable: true },
       tags: { key: ["tags"], list: true, mutable: true },
     },
-    indexes: { name: "string", size: "int", installedSize: "int" },
+    indexes: { name: "string", size: "integer", installedSize: "integer" },
     properties: {
       version: "string",
       priority: "string",

@@ -43,8 +43,6 @@ export class Writes {
   readonly answered: Answered[] = [];
   /** The last write on each package: the next one expects the version that it gives. */
   private readonly last = new Map<string, Operation>();
-  /** The writes in progress, by their ids. An amended write continues under another id, with another description. */
-  private readonly followed = new Map<string, { described: Described }>();
   /** Packages that a write deleted or moved out of the list, as they were. */
   private readonly taken = new Map<string, { doc: Package; section: string | undefined }>();
   private readonly listeners: (() => void)[] = [];
@@ -132,17 +130,18 @@ export class Writes {
     const others = { ...args };
     delete others.ifVersion;
     const next = entry.theirs ? { ...others, ifVersion: entry.theirs.v } : others;
-    const described = describe(entry.name, next);
-    const followed = this.followed.get(entry.id);
-    const operation = entry.amend(next);
-    if (followed) {
-      followed.described = described;
-      this.followed.set(operation.id, followed);
-    } else {
-      // The write was made before this page was opened.
-      this.track(described, operation);
-    }
-    this.tell();
+    this.again(entry, describe(entry.name, next), entry.amend(next));
+  }
+
+  /** Sends a refused write again. */
+  retry(entry: RefusedOperation): void {
+    this.again(entry, describe(entry.name, entry.args), entry.retry());
+  }
+
+  /** Drops a refused write. */
+  discard(entry: RefusedOperation): void {
+    entry.discard();
+    this.end(describe(entry.name, entry.args), entry.id, undefined);
   }
 
   /** The package that a write of this page deleted or moved out of the list; `section` if it was moved to one. */
@@ -164,23 +163,35 @@ export class Writes {
     this.tell();
   }
 
+  /** A refused write goes again, as another operation. */
+  private again(entry: RefusedOperation, described: Described, operation: Operation): void {
+    const name = described.package;
+    if (this.last.get(name)?.id === entry.id) this.last.set(name, operation);
+    this.track(described, operation);
+    this.tell();
+  }
+
   private track(described: Described, operation: Operation): void {
-    const followed = { described };
-    this.followed.set(operation.id, followed);
-    const done = (v: number | undefined): void => {
-      for (const [id, one] of this.followed) if (one === followed) this.followed.delete(id);
-      const name = followed.described.package;
-      if (v === undefined && this.last.get(name) === operation) {
-        // The write removed nothing, and there is no version of it.
-        this.last.delete(name);
-        this.taken.delete(name);
-      }
-      this.answered.unshift({ ...followed.described, id: operation.id, at: Date.now(), v });
-      this.answered.length = Math.min(this.answered.length, ANSWERED_MAX);
-      this.tell();
+    const failed = (): void => {
+      const { status, refused } = this.session;
+      // A refused write has not ended: the visitor decides about it.
+      const isOver = status.phase !== "closed" && !refused.value.some(({ id }) => id === operation.id);
+      if (isOver) this.end(described, operation.id, undefined);
     };
     operation.saved.then(() => this.tell(), () => undefined);
-    operation.accepted.then(({ v }) => done(v), () => this.session.status.phase !== "closed" && done(undefined));
+    operation.accepted.then(({ v }) => this.end(described, operation.id, v), failed);
+  }
+
+  private end(described: Described, id: string, v: number | undefined): void {
+    const name = described.package;
+    if (v === undefined && this.last.get(name)?.id === id) {
+      // The write removed nothing, and there is no version of it.
+      this.last.delete(name);
+      this.taken.delete(name);
+    }
+    this.answered.unshift({ ...described, id, at: Date.now(), v });
+    this.answered.length = Math.min(this.answered.length, ANSWERED_MAX);
+    this.tell();
   }
 
   private tell(): void {

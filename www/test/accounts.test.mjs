@@ -43,8 +43,8 @@ test("the same code has the words of its place", () => {
   assert.match(problemOfCode("device_revoked").text, /Sign in again/);
 });
 
-test("an error without words of its own has those of the first page, or its cure", () => {
+test("an error without words of its own has those of the first page, or the advice of the package", () => {
   assert.deepEqual(problemOf(errorOf("storage_full"), "sign-in").remedies, ["retry"]);
-  assert.match(problemOf(errorOf("timeout"), "inside").text, /for developers/);
+  assert.match(problemOf(errorOf("timeout"), "inside").text, /Check your connection/);
   assert.equal(problemOf(new Error("broken"), "inside").code, "internal");
 });

@@ -1,7 +1,8 @@
 // Goal: the pages of the largest packages are those of a filter and a sort, and stay so while the visitor and the data
-// change. Method: random visits on a session whose live queries a naive model answers. SEED chooses the visit.
+// change. Method: random visits on a session whose live queries a naive model answers. ESCALE_SEED chooses the visit.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { count } from "../../testkit/effort.mjs";
 import { loader } from "./load.mjs";
 
 globalThis.document = { hidden: true };
@@ -197,8 +198,8 @@ test("a topic that is not followed is an error until the question changes, and a
 });
 
 test("random visits see the pages of a filter and a sort", async () => {
-  const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
-  console.log(`# SEED=${seed}`);
+  const seed = Number(process.env.ESCALE_SEED ?? Date.now() % 1_000_000);
+  console.log(`# ESCALE_SEED=${seed}`);
   const random = randomFrom(seed);
   const { largest, session, settled } = viewOf(some(70));
   const question = { measure: "installedSize", minimum: 0, prefix: "", topic: undefined };
@@ -222,7 +223,7 @@ test("random visits see the pages of a filter and a sort", async () => {
     () => change(session.docs.map((one) => (random(9) ? one : doc(one.name, random(1_200_000), one.section)))),
     () => change(some(70)),
   ];
-  for (let step = 0; step < 250; step++) {
+  for (let step = 0; step < count("VISITS", 250); step++) {
     acts[random(acts.length)]();
     if (random(3) === 0) continue;
     const { page } = await settled();

@@ -20,6 +20,7 @@ function sessionOf(meta) {
   };
   const session = {
     status: { phase: "live" },
+    refused: { value: [] },
     meta: () => meta,
     patch: (...args) => issue("patch", ...args.slice(1)),
     delete: (...args) => issue("delete", ...args.slice(1)),
@@ -80,19 +81,43 @@ test("an empty summary is none", () => {
   assert.deepEqual(calls, []);
 });
 
-test("an amended write goes on the version of theirs, and is told in its new words", async () => {
-  const { session, answers } = sessionOf({ v: 5, pending: false });
-  const writes = new Writes(session);
+/** The first write of a session, refused: its entry calls the session back with other writes. */
+async function refuse({ session, answers }, args) {
+  const again = (next) => session.patch("Package", args.key, next.set, { ifVersion: next.ifVersion });
+  const entry = { id: "op1", name: "doc.patch", args, theirs: { v: 8, doc: null }, amend: again, retry: () => again(args), discard() {} };
+  session.refused.value = [entry];
+  answers[0].refuse(new Error("refused"));
+  await new Promise((resolve) => setImmediate(resolve));
+  return entry;
+}
+
+const ARGS = { class: "Package", key: ["0ad"], set: { summary: "One" }, ifVersion: 5 };
+
+test("a refused write has not ended: amended, it goes on the version of theirs, and is told in its new words", async () => {
+  const made = sessionOf({ v: 5, pending: true });
+  const writes = new Writes(made.session);
   writes.edit(writes.basis(DOC), { summary: "One" });
-  const amended = [];
-  const args = { class: "Package", key: ["0ad"], set: { summary: "Two" }, ifVersion: 5 };
-  const amend = (next) => (amended.push(next), { id: "op9", saved: Promise.resolve("device"), accepted: new Promise(() => {}) });
-  writes.amend({ id: "op1", name: "doc.patch", args, theirs: { v: 8, doc: null }, amend }, args);
-  assert.equal(amended[0].ifVersion, 8);
+  const entry = await refuse(made, ARGS);
+  assert.deepEqual(writes.answered, []);
+  writes.amend(entry, { ...ARGS, set: { summary: "Two" } });
+  assert.deepEqual(made.calls.at(-1), ["patch", ["0ad"], { summary: "Two" }, { ifVersion: 8 }]);
+  writes.remove(DOC);
+  assert.equal(made.calls.at(-1)[2].ifVersion.id, "op2", "the next write builds on the amended one");
   const told = new Promise((resolve) => writes.onChange(() => writes.answered.length === 1 && resolve()));
-  answers[0].accept({ v: 9 });
+  made.answers[1].accept({ v: 9 });
   await told;
   assert.deepEqual(writes.answered.map(({ detail, v }) => [detail, v]), [['"Two"', 9]]);
+});
+
+test("a refused write is sent again as it is, or dropped, and came to nothing then", async () => {
+  for (const [decision, answered] of [["retry", []], ["discard", [["op1", '"One"', undefined]]]]) {
+    const made = sessionOf({ v: 5, pending: false });
+    const writes = new Writes(made.session);
+    writes.edit(writes.basis(DOC), { summary: "One" });
+    writes[decision](await refuse(made, ARGS));
+    assert.deepEqual(writes.answered.map(({ id, detail, v }) => [id, detail, v]), answered);
+    assert.equal(made.calls.length, decision === "retry" ? 2 : 1);
+  }
 });
 
 test("answers are listed, the newest first", async () => {

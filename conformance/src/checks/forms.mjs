@@ -84,7 +84,7 @@ export const forms = [
   }),
   check("forms.one-number", {
     at,
-    says: "There, 1 and 1.0 are one number, also in `ifVersion`, `release`, `maxLife` and an `int` index.",
+    says: "There, 1 and 1.0 are one number, also in `ifVersion`, `release`, `maxLife` and an `integer` index.",
     hint: "Compare numbers, not types: a put of 1.0 over 1 changes nothing.",
   }, async (kit) => {
     for (const form of FORM_NAMES) {

@@ -80,6 +80,24 @@ export const pull = [
     }
     kit.equal((await session.pull(inBox("in"))).present, [], "present of the collection that it left");
   }),
+  check("pull.departure-in-a-load", {
+    at: "the-horizon",
+    says: "In a pull from 0, the server may leave out tombstones and departures below the first page's `now - delta`.",
+    hint: "Only those: a session spares its younger links from present, so it would keep the document for ever.",
+  }, async (kit) => {
+    const session = kit.session();
+    await session.put("Note", { id: "a", box: "in" });
+    await session.put("Note", { id: "b", box: "in" });
+    const ops = [session.make("doc.patch", { class: "Note", key: ["a"], set: { box: "out" } }), session.make("doc.delete", { class: "Note", key: ["b"] })];
+    const exchange = await session.sync({ ops, subs: [[inBox("in"), 0]] });
+    const { now, delta, results, parts: [{ left, rows }] } = exchange.reply;
+    const [moved, gone] = results.map(({ ok }) => ok.v);
+    const told = [...left.map(([pk, v]) => [pk, v, "left"]), ...rows.map(({ pk, v, deleted }) => [pk, v, deleted ? "deleted" : "alive"])];
+    for (const one of [[shaS("a"), moved, "left"], [shaS("b"), gone, "deleted"]]) {
+      kit.expect(one[1] < now - delta || told.some((other) => `${other}` === `${one}`), `${one.join(" ")}, at or above now - delta`, exchange);
+    }
+    kit.equal(told.length, told.filter(([, , state]) => state !== "alive").length, "documents that are still there");
+  }),
   check("pull.departure-by-unset", {
     at,
     says: "documents that left the collection at `v` and live on elsewhere.",

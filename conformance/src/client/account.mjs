@@ -1,5 +1,5 @@
 // An honest client of the endpoint `account`, on Node's own cryptography: the formulas stand in docs/protocol.md.
-import { createCipheriv, createDecipheriv, createHash, createHmac, createPrivateKey, createPublicKey, pbkdf2, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, createHmac, createPrivateKey, createPublicKey, diffieHellman, pbkdf2, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 
 import { Failure } from "../check.mjs";
@@ -10,8 +10,9 @@ import { fresh } from "../names.mjs";
 /** The rounds of a new passphrase. */
 export const ROUNDS = 600_000;
 
-/** The bytes before a private key of X25519 in PKCS #8 (RFC 8410). */
+/** The bytes before a private key of X25519 in PKCS #8, and before a public one in SPKI (RFC 8410). */
 const PKCS8 = Buffer.from("302e020100300506032b656e04220420", "hex");
+const SPKI = Buffer.from("302a300506032b656e032100", "hex");
 
 /** The kinds of secret, in the order of their bytes. */
 const KINDS = ["passphrase", "key", "code", "passkey"];
@@ -38,13 +39,21 @@ function ordered(value) {
   return Object.fromEntries(Object.keys(value).sort().map((key) => [key, ordered(value[key])]));
 }
 
-/** The public key that follows from K. */
-export function publicKeyOf(key) {
-  const made = createPrivateKey({ key: Buffer.concat([PKCS8, derive(key, "identity")]), format: "der", type: "pkcs8" });
-  return new Uint8Array(Buffer.from(createPublicKey(made).export({ format: "jwk" }).x, "base64url"));
-}
-
 const plain = (bytes) => new Uint8Array(bytes);
+const isKey = (bytes) => bytes instanceof Uint8Array && bytes.length === 32;
+
+const identityOf = (key) => createPrivateKey({ key: Buffer.concat([PKCS8, derive(key, "identity")]), format: "der", type: "pkcs8" });
+const publicOf = (identity) => plain(Buffer.from(createPublicKey(identity).export({ format: "jwk" }).x, "base64url"));
+
+/** The public key that follows from K. */
+export const publicKeyOf = (key) => publicOf(identityOf(key));
+
+/** The key that the owner of K shares with the server, for one purpose. */
+function sharedOf(key, serverKey, purpose) {
+  const privateKey = identityOf(key);
+  const publicKey = createPublicKey({ key: Buffer.concat([SPKI, serverKey]), format: "der", type: "spki" });
+  return derive(diffieHellman({ privateKey, publicKey }), purpose, Buffer.concat([serverKey, publicOf(privateKey)]));
+}
 
 /** Bytes with one bit flipped. */
 export const flipped = (bytes) => plain(bytes.map((byte, place) => (place === 5 ? byte ^ 1 : byte)));
@@ -111,8 +120,25 @@ export class Account {
     return exchange.reply;
   }
 
-  signUp(wraps) {
-    return this.answer("sign-up", { login: this.login, pub: this.pub, wraps });
+  /** The bytes that a proof covers. */
+  auth(name, { id, rounds, kdf }, challenge, nonce, other) {
+    const head = Buffer.concat(["escale/1/auth", lp(name), lp(this.org), lp(this.login), lp(id)].map((part) => Buffer.from(part)));
+    return Buffer.concat([head, challenge, nonce, four(rounds), lp(kdf), sha256(msgpack.encode(ordered(other)))]);
+  }
+  /** The fields of a sign-up with the proof of a key: that of the account, if no other is given. */
+  async signingUp(wraps, { key = this.key, pub = this.pub } = {}) {
+    const { challenge, serverKey } = await this.answer("start", { login: this.login });
+    this.kit.expect(isKey(challenge) && isKey(serverKey), "a challenge and a key of the server, of 32 bytes each", this.kit.last);
+    const [nonce, other] = [plain(randomBytes(32)), { pub, wraps }];
+    const auth = this.auth("sign-up", { id: "", rounds: 0, kdf: "none" }, challenge, nonce, other);
+    return { login: this.login, ...other, challenge, nonce, proof: plain(hmac(sharedOf(key, serverKey, "sign-up"), auth)) };
+  }
+  async signUp(wraps) {
+    return this.answer("sign-up", await this.signingUp(wraps));
+  }
+  /** Signs up with the proof of a key, and returns the exchange. */
+  async triesToSignUp(wraps, keys) {
+    return this.ask("sign-up", await this.signingUp(wraps, keys));
   }
   start(wrap = "passphrase") {
     return this.answer("start", { login: this.login, wrap });
@@ -120,9 +146,7 @@ export class Account {
   /** The fields of a request with a proof. `auth` is for the check of a signature. */
   prove(name, secret, challenge, other = {}) {
     const nonce = plain(randomBytes(32));
-    const head = Buffer.concat(["escale/1/auth", lp(name), lp(this.org), lp(this.login), lp(secret.id)].map((part) => Buffer.from(part)));
-    const covered = sha256(msgpack.encode(ordered(other)));
-    const auth = Buffer.concat([head, challenge, nonce, four(secret.rounds), lp(secret.kdf), covered]);
+    const auth = this.auth(name, secret, challenge, nonce, other);
     const key = derive(secret.x, "sign-in");
     const mask = hmac(sha256(key), auth);
     const proof = plain(key.map((byte, place) => byte ^ mask[place]));
@@ -138,7 +162,20 @@ export class Account {
   async signIn(secret, device = {}) {
     const exchange = await this.proven("sign-in", secret, { device });
     this.kit.expect(exchange.status === 200 && isMap(exchange.reply), `a sign-in with status 200, not ${exchange.status}`, exchange);
-    return Object.assign(exchange.reply, { auth: exchange.auth });
+    const { auth, reply } = exchange;
+    return Object.assign(reply, { auth, token: this.opened(reply, auth) });
+  }
+  /** The token that the server has sealed to the account's key. */
+  opened({ serverKey, token }, auth) {
+    const isSealed = isKey(serverKey) && token instanceof Uint8Array && token.length > 28;
+    this.kit.expect(isSealed, "a sealed token and a key of the server", this.kit.last);
+    try {
+      const decipher = createDecipheriv("aes-256-gcm", sharedOf(this.key, serverKey, "token"), token.subarray(0, 12)).setAAD(auth);
+      decipher.setAuthTag(token.subarray(-16));
+      return Buffer.concat([decipher.update(token.subarray(12, -16)), decipher.final()]).toString();
+    } catch {
+      throw new Failure("a token that opens by the account's key", this.kit.last);
+    }
   }
   /** The signature that the server owes for a sign-in. */
   signature({ auth, pub, wrapped }, secret) {

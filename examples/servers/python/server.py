@@ -80,10 +80,10 @@ def is_texts(value):
 INDEX_TYPES = {
     "hash": lambda value: isinstance(value, str),
     "string": lambda value: isinstance(value, str),
-    "int": lambda value: type(value) is int,
-    "float": lambda value: type(value) in (int, float),
-    "list": is_texts,
-    "bool": lambda value: isinstance(value, bool),
+    "integer": lambda value: type(value) is int,
+    "number": lambda value: type(value) in (int, float),
+    "string[]": is_texts,
+    "boolean": lambda value: isinstance(value, bool),
 }
 
 

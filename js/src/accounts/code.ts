@@ -1,6 +1,6 @@
 /** Recovery codes as text. */
 
-import type { Bytes } from "./formulas.js";
+import type { Bytes } from "../shared.js";
 
 /** The letters of a code: digits and letters that nobody takes for others. */
 const LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -1,13 +1,14 @@
 /** An account that a session has entered: its tokens, and its passphrase (R74 to R77). */
 
 import type { EscaleError } from "../base/errors.js";
+import { backOff, codeOf, sleep, toBytes, toText, wake, type Bytes, type Sleepers } from "../shared.js";
 import type { LiveStatus } from "../session/status.js";
 import type { AccountEntry, EnterOptions } from "../session/entry.js";
 import { fault } from "./faults.js";
-import { derive, identityOf, saltOf, toBytes, toText, type Bytes } from "./formulas.js";
+import { derive, identityOf, loginOf, saltOf } from "./formulas.js";
 import { recordOf, type DeviceRecord } from "./record.js";
 import { passkeySecret, passphraseSecret, unsealKey, wrap, type Secret } from "./secret.js";
-import { ask, codeOf, proven, signIn, type Server, type SignedIn, type Way } from "./wire.js";
+import { ask, proven, signIn, type Server, type SignedIn, type Way } from "./wire.js";
 
 /** The pauses between attempts to sign in while the server cannot be reached. */
 const PAUSE_FIRST_MS = 1_000;
@@ -60,6 +61,8 @@ export const enter = async (options: EnterOptions): Promise<Entry> => {
     return await entryOf(options, at, record, signed);
   } catch (error) {
     if (known && codeOf(error) !== "account_closed") return known();
+    // An account of an earlier version may have such a login, so the server was asked first.
+    if (codeOf(error) === "wrong_passphrase" && loginOf(login) !== login) throw fault("bad_login", "it is not mapped", error);
     // With no network, a device that knows the account can tell that the passphrase is not the one it knows.
     throw codeOf(error) === "offline" && way ? mismatch(error) : error;
   }
@@ -98,8 +101,8 @@ const entryOf = async (
   let renewing: Promise<void> | undefined;
   /** The answer in flight to the session, which may ask again meanwhile. */
   let asking: Promise<string | undefined> | undefined;
-  /** Ends the pause in flight. */
-  let wake: (() => void) | undefined;
+  /** The pauses in flight. */
+  const sleepers: Sleepers = new Set();
   let isEnded = false;
   let session: { lock(): Promise<void> } | undefined;
   let status: LiveStatus | undefined;
@@ -163,20 +166,10 @@ const entryOf = async (
   };
 
   /** Ends after a while, when the network comes back, or by `wake`. */
-  const pause = (ms: number): Promise<void> =>
-    new Promise((resolve) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        globalThis.removeEventListener?.("online", end);
-        resolve();
-      };
-      const timer = setTimeout(end, ms + Math.random() * JITTER_MS);
-      globalThis.addEventListener?.("online", end);
-      wake = end;
-    });
+  const pause = (ms: number): Promise<void> => sleep(sleepers, ms + Math.random() * JITTER_MS, true);
 
   const answer = async (refused: boolean): Promise<string | undefined> => {
-    for (let ms = PAUSE_FIRST_MS; !isEnded; ms = Math.min(ms * 2, PAUSE_MAX_MS)) {
+    for (let failures = 0; !isEnded; failures++) {
       try {
         return (given = await other(refused ? given : undefined));
       } catch (error) {
@@ -194,9 +187,9 @@ const entryOf = async (
             if (isEnded || token !== before || isOther) break;
             await pause(LOOK_MS);
           }
-          ms = PAUSE_FIRST_MS;
+          failures = 0;
         } else if (retryable) {
-          await pause(ms);
+          await pause(backOff(PAUSE_FIRST_MS, PAUSE_MAX_MS, failures));
         } else {
           // The reason comes before the end, so that the application knows it then.
           status?.fail(error);
@@ -271,16 +264,16 @@ const entryOf = async (
 
     async unlock(passphrase: string): Promise<void> {
       await renew(passphrase);
-      wake?.();
+      wake(sleepers);
     },
 
     async wipe(): Promise<void> {
       const own = token ?? (await record.token(accountKey));
       // From here on nothing makes the record again.
       isEnded = true;
-      wake?.();
+      wake(sleepers);
       if (own && status?.mode !== "avion") {
-        void ask(at, { do: "sign-out" }, own).catch(() => {}).then(() => wake?.());
+        void ask(at, { do: "sign-out" }, own).catch(() => {}).then(() => wake(sleepers));
         await pause(SIGN_OUT_MS);
       }
       await record.forget();
@@ -288,7 +281,7 @@ const entryOf = async (
 
     end(): void {
       isEnded = true;
-      wake?.();
+      wake(sleepers);
       secret.x.fill(0);
       accountKey.fill(0);
       key?.fill(0);

@@ -1,7 +1,8 @@
 /** The errors of accounts. */
 
+import type { Faults } from "../base/error-codes.js";
 import type { EscaleError } from "../index.js";
-import { COMMON, faultOf, refused, type Faults, type Refusal } from "../base/faults.js";
+import { COMMON, faultOf, refused, type Refusal } from "../shared.js";
 
 const FAULTS = {
   ...COMMON,
@@ -9,6 +10,7 @@ const FAULTS = {
   offline: ["X", "Try again in `synced` with the network up."],
   // True for a recovery code, too. The account outlives this device, so nothing here is to be wiped.
   wrong_passphrase: ["S", "Ask for it again; accounts.recover sets another by the recovery code."],
+  bad_login: ["A", "Pass accounts.loginOf(typed), or ask for another login."],
   login_taken: ["A", "Choose another login, or sign in."],
   invitation_unknown: ["N", "Ask for another invitation."],
   invitation_needed: ["S", "Ask the org's administrator for an invitation."],

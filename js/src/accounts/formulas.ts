@@ -2,14 +2,9 @@
  * The formulas of accounts (R72 to R74), on WebCrypto. docs/protocol.md has them for other servers.
  */
 
+import { fourBytes, hmac, join, sha256, toBytes, toText, use, utf8, type Bytes } from "../shared.js";
 import type { Identity } from "../session/entry.js";
-import { random, sha256, toBytes, toText, utf8, type Bytes } from "../base/binary.js";
 import { fault } from "./faults.js";
-
-export { random, sha256, toBytes, toText, utf8, type Bytes };
-
-/** Joins bytes, some hundreds of them. Numbers are taken modulo 256. */
-export const join = (...parts: readonly Iterable<number>[]): Bytes => Uint8Array.from(parts.flatMap((part) => [...part]));
 
 /** The owner of an account: the org and the login. */
 export interface Owner {
@@ -17,23 +12,8 @@ export interface Owner {
   readonly login: string;
 }
 
-/** The use of a key. WebCrypto has a method of the same name. */
-type Use = "decrypt" | "deriveBits" | "encrypt" | "sign";
-
-type Method = (algorithm: { name: string }, key: CryptoKey, of: Bytes | number) => Promise<ArrayBuffer>;
-
-/** Imports a key, and uses it once, with one algorithm: on bytes, or for a number of bits. */
-const use = async (key: Bytes, to: Use, algorithm: { name: string; [parameter: string]: unknown }, of: Bytes | number): Promise<Bytes> => {
-  const { subtle } = crypto;
-  const imported = await subtle.importKey("raw", key, algorithm, false, [to]);
-  return new Uint8Array(await (subtle as unknown as Record<Use, Method>)[to](algorithm, imported, of));
-};
-
-/** HMAC-SHA-256. */
-export const hmac = (key: Bytes, bytes: Bytes): Promise<Bytes> => use(key, "sign", { name: "HMAC", hash: "SHA-256" }, bytes);
-
 /** A key derived from another for one purpose, as the core derives keys. */
-export const derive = (key: Bytes, purpose: string, context: Iterable<number> = []): Promise<Bytes> =>
+export const derive = (key: Bytes, purpose: string, context: ArrayLike<number> = []): Promise<Bytes> =>
   hmac(key, join(utf8(`escale/1/${purpose}\0`), context));
 
 /** A text after its length in two bytes. */
@@ -42,8 +22,12 @@ export const lengthAnd = (text: string): Bytes => {
   return join([bytes.length >> 8, bytes.length], bytes);
 };
 
-/** A number in four bytes, for `join`. */
-export const fourBytes = (number: number): number[] => [number >> 24, number >> 16, number >> 8, number];
+/**
+ * The login that somebody has typed, as an account has it: half width, lower case, Unicode's form NFC. The server says which
+ * characters it takes.
+ */
+export const loginOf = (typed: string): string =>
+  typed.replace(/[\u3000\uff00-\uffef]/g, (wide) => wide.normalize("NFKC")).toLowerCase().normalize("NFC");
 
 /** The salt of a login. */
 export const saltOf = ({ org, login }: Owner): Promise<Bytes> => sha256(utf8(`escale/1/${org}/${login}`));
@@ -54,31 +38,36 @@ export const fromPassphrase = (passphrase: string, salt: Bytes, rounds: number):
   return use(secret, "deriveBits", { name: "PBKDF2", hash: "SHA-256", salt, iterations: rounds }, 256).finally(() => secret.fill(0));
 };
 
-const aes = (to: Use, key: Bytes, iv: Bytes, bytes: Bytes, aad: Bytes): Promise<Bytes> =>
-  use(key, to, { name: "AES-GCM", iv, additionalData: aad }, bytes);
-
-/** Encrypts: nonce, ciphertext, tag. */
-export const seal = async (key: Bytes, plain: Bytes, aad: Bytes): Promise<Bytes> => {
-  const iv = random(12);
-  return join(iv, await aes("encrypt", key, iv, plain, aad));
-};
-
-/** Decrypts. Undefined if the key, the place or a byte is another. */
-export const unseal = (key: Bytes, sealed: Bytes, aad: Bytes): Promise<Bytes | undefined> =>
-  aes("decrypt", key, sealed.slice(0, 12), sealed.slice(12), aad).catch(() => undefined);
-
 /** The bytes before a private key of X25519 in PKCS #8 (RFC 8410). */
 const PKCS8 = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x6e, 4, 0x22, 4, 0x20];
 
-/** The public key of a private key of X25519 (RFC 7748). */
-export const publicKey = async (secret: Uint8Array): Promise<Bytes> => {
+const X25519 = { name: "X25519" };
+
+/** A private key of X25519 (RFC 7748), and its public key. */
+const pairOf = async (secret: Uint8Array): Promise<{ own: CryptoKey; pub: Bytes }> => {
   try {
     const { subtle } = crypto;
-    const key = await subtle.importKey("pkcs8", join(PKCS8, secret), { name: "X25519" }, true, ["deriveBits"]);
-    const { x = "" } = await subtle.exportKey("jwk", key);
-    return toBytes(x);
+    const own = await subtle.importKey("pkcs8", join(PKCS8, secret), X25519, true, ["deriveBits"]);
+    const { x = "" } = await subtle.exportKey("jwk", own);
+    return { own, pub: toBytes(x) };
   } catch (cause) {
     throw fault("not_supported", "this browser has no X25519: accounts need Chrome 133, Firefox 130 or Safari 17", cause);
+  }
+};
+
+/** The public key of a private key of X25519. */
+export const publicKey = async (secret: Uint8Array): Promise<Bytes> => (await pairOf(secret)).pub;
+
+/** The secret that the owner of an account's key shares with a server, for one purpose. Errors: `bad_reply`. */
+export const sharedKey = async (key: Bytes, serverKey: unknown, purpose: "sign-up" | "token"): Promise<Bytes> => {
+  const { own, pub } = await pairOf(await derive(key, "identity"));
+  const { subtle } = crypto;
+  try {
+    const server = await subtle.importKey("raw", serverKey as Bytes, X25519, false, []);
+    const shared = await subtle.deriveBits({ ...X25519, public: server }, own, 256);
+    return await derive(new Uint8Array(shared), purpose, join(serverKey as Bytes, pub));
+  } catch (cause) {
+    throw fault("bad_reply", "the server's key is none", cause);
   }
 };
 

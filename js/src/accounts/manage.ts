@@ -1,13 +1,14 @@
 /** The requests of an account's owner: sign up, recover, devices, other ways in. */
 
+import { codeOf, isBytes, random, toBytes, type Bytes } from "../shared.js";
 import type { Adapter } from "../wasm/core.js";
 import { codeOf as bytesOf, codeText } from "./code.js";
 import { entries, type Entry } from "./entry.js";
 import { fault } from "./faults.js";
-import { identityOf, random, saltOf, toBytes, type Bytes } from "./formulas.js";
+import { identityOf, saltOf } from "./formulas.js";
 import { recordOf } from "./record.js";
-import { codeSecret, passkeySecret, passphraseSecret, wrap, type Wrap } from "./secret.js";
-import { ask, codeOf, proven, signIn, type AccountDevice, type Server, type WrapInfo } from "./wire.js";
+import { codeSecret, passkeySecret, passphraseSecret, proveKey, wrap, type Wrap } from "./secret.js";
+import { ask, proven, signIn, type AccountDevice, type Server, type WrapInfo } from "./wire.js";
 
 /** Where an account is, or is to be. */
 export interface AccountPlace {
@@ -41,7 +42,7 @@ const entryOf = (session: object): Entry => {
 
 /**
  * Makes an account. Its key is made here, and the server never learns it. Open a session with the same passphrase
- * afterwards. With `from`, a session of the account, the server gets the same account again that it has lost. Errors: `login_taken`, `invitation_needed`, `invitation_unknown`, `too_many`, `offline`.
+ * afterwards. With `from`, a session of the account, the server gets the same account again that it has lost. Errors: `bad_login`, `login_taken`, `invitation_needed`, `invitation_unknown`, `too_many`, `offline`.
  */
 export const signUp = async (
   options: AccountPlace & { passphrase: string; invitation?: string; recoveryCode?: boolean; from?: object },
@@ -55,9 +56,15 @@ export const signUp = async (
   const key = from ? entryOf(from).accountKey.slice() : random(32);
   const { account, publicKey } = await identityOf(key, at.org);
   const wraps = [await wrap(await passphraseSecret(at, passphrase), at, key), ...(await codes(key))];
+  const other = { pub: publicKey, wraps, ...(invite && { invite }) };
   for (let tries = 1; ; tries++) {
     try {
-      const answer = await ask(at, { do: "sign-up", login: at.login, pub: publicKey, wraps, ...(invite && { invite }) });
+      const { login } = at;
+      const { challenge, serverKey } = await ask(at, { do: "start", login });
+      if (!isBytes(challenge)) throw fault("bad_reply", "start: a field is missing");
+      const asked = { do: "sign-up", challenge, nonce: random(32) };
+      const proof = await proveKey(key, serverKey, at, asked, other);
+      const answer = await ask(at, { ...asked, login, proof, ...other });
       if (answer["account"] !== account) throw fault("bad_reply", "sign-up: another account's id");
       return { account, ...made };
     } catch (error) {
@@ -71,7 +78,7 @@ export const signUp = async (
         await ask(at, { do: "sign-out" }, signed.token);
         return { account: signed.identity.account, ...made };
       }
-      if (code !== "offline" || tries === SIGN_UPS_MAX) throw error;
+      if ((code !== "offline" && code !== "contention") || tries === SIGN_UPS_MAX) throw error;
     }
   }
 };

@@ -3,7 +3,8 @@
  * Key and token are sealed. It is in a database of its own, which all tabs share (docs/format.md).
  */
 
-import { derive, seal, sha256, toText, unseal, utf8, type Bytes, type Owner } from "./formulas.js";
+import { openDatabase, seal, settled, sha256, textOf, toText, transact, unseal, utf8, type Bytes } from "../shared.js";
+import { derive, type Owner } from "./formulas.js";
 import { sealKey, type Secret } from "./secret.js";
 
 const STORE = "account";
@@ -43,19 +44,13 @@ export const recordOf = async (owner: Owner, isKept = true) => {
   const access = async (change?: (stored: Stored) => Stored): Promise<Stored> => {
     let stored: Stored = { ways: [] };
     await onDevice(async () => {
-      const opening = indexedDB.open(name, 1);
-      opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
-      await done(opening);
-      const database = opening.result;
+      const database = await openDatabase(indexedDB, name, STORE);
       try {
-        const transaction = database.transaction(STORE, change ? "readwrite" : "readonly", { durability: "strict" });
-        const store = transaction.objectStore(STORE);
-        const reading = store.get(0) as IDBRequest<Stored | undefined>;
-        reading.onsuccess = () => {
-          stored = reading.result ?? stored;
+        await transact(database, change ? "readwrite" : "readonly", "strict", async (transaction) => {
+          const store = transaction.objectStore(STORE);
+          stored = (await settled(store.get(0) as IDBRequest<Stored | undefined>)) ?? stored;
           if (change) store.put(change(stored), 0);
-        };
-        await done(transaction);
+        });
       } finally {
         database.close();
       }
@@ -85,18 +80,12 @@ export const recordOf = async (owner: Owner, isKept = true) => {
     async token(key: Bytes): Promise<string | undefined> {
       const { token } = await access();
       const plain = token && (await unseal(await tokenKey(key), token, utf8(name)));
-      return plain && new TextDecoder().decode(plain);
+      return plain && textOf(plain);
     },
 
     /** Deletes it. */
-    forget: () => onDevice(async () => done(indexedDB.deleteDatabase(name))),
+    forget: () => onDevice(async () => settled(indexedDB.deleteDatabase(name))),
   };
 };
 
 const tokenKey = (key: Bytes): Promise<Bytes> => derive(key, "device-token");
-
-/** Waits for a request, or for a transaction. Each has some of these events. */
-const done = (target: IDBRequest | IDBTransaction): Promise<unknown> =>
-  new Promise((resolve, reject) => {
-    Object.assign(target, { onsuccess: resolve, oncomplete: resolve, onerror: reject, onabort: reject });
-  });

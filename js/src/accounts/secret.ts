@@ -1,22 +1,7 @@
 /** X of each kind of secret, the wrap of K under it, and the proof that it is known (R73, R74). */
 
-import {
-  derive,
-  fourBytes,
-  fromPassphrase,
-  hmac,
-  join,
-  lengthAnd,
-  pack,
-  saltOf,
-  seal,
-  sha256,
-  toText,
-  unseal,
-  utf8,
-  type Bytes,
-  type Owner,
-} from "./formulas.js";
+import { fourBytes, hmac, join, seal, sha256, toText, unseal, utf8, type Bytes } from "../shared.js";
+import { derive, fromPassphrase, lengthAnd, pack, saltOf, sharedKey, type Owner } from "./formulas.js";
 
 /** Rounds of PBKDF2: the bounds of `src/limits.rs`. A new wrap has the least. */
 export const ROUNDS_MIN = 600_000;
@@ -69,7 +54,7 @@ export const passkeySecret = async (owner: Owner, id: Bytes, output: Bytes): Pro
 export const kdfOf = (rounds: number): "pbkdf2" | "none" => (rounds ? "pbkdf2" : "none");
 
 /** The parameters of a secret, as a wrap and a proof are bound to them. */
-const parameters = ({ rounds }: Secret): Bytes => join(fourBytes(rounds), lengthAnd(kdfOf(rounds)));
+const parameters = ({ rounds }: Pick<Secret, "rounds">): Bytes => join(fourBytes(rounds), lengthAnd(kdfOf(rounds)));
 
 /** The place that a sealed K is bound to. */
 const aadOf = (secret: Secret, { org, login }: Owner): Bytes =>
@@ -98,33 +83,51 @@ export const wrap = async (secret: Secret, owner: Owner, key: Bytes): Promise<Wr
   };
 };
 
+/** A request with a proof. */
+interface Asked {
+  readonly do: string;
+  readonly challenge: Bytes;
+  readonly nonce: Bytes;
+}
+
+/** The bytes that a proof covers. `other` has the request's fields besides those of `asked`. */
+const authOf = async (asked: Asked, owner: Owner, of: Pick<Secret, "id" | "rounds">, other: object): Promise<Bytes> =>
+  join(
+    utf8("escale/1/auth"),
+    ...[asked.do, owner.org, owner.login, of.id].map(lengthAnd),
+    asked.challenge,
+    asked.nonce,
+    parameters(of),
+    await sha256(pack(other)),
+  );
+
+/** The proof that a sign-up has the key of its account. */
+export const proveKey = async (key: Bytes, serverKey: unknown, owner: Owner, asked: Asked, other: object): Promise<Bytes> =>
+  hmac(await sharedKey(key, serverKey, "sign-up"), await authOf(asked, owner, { id: "", rounds: 0 }, other));
+
 /** The proof of a secret, and the proof that the server gives in turn. */
 export interface Proof {
   readonly proof: Bytes;
+  /** The token that the server has sealed to the account's key. Undefined if it does not open. */
+  readonly token: (key: Bytes, serverKey: unknown, sealed: Bytes) => Promise<Bytes | undefined>;
   /** The signature of a server that has the value of this account's wrap. */
   readonly signature: (publicKey: Bytes, wrapped: Bytes) => Promise<Bytes>;
 }
 
-/** Proves a secret for a request (R74). `other` has the fields that the proof covers besides those of `request`. */
+/** Proves a secret for a request (R74). */
 export const prove = async (
   secret: Secret,
   owner: Owner,
-  request: { do: string; challenge: Bytes; nonce: Bytes },
+  asked: Asked,
   other: object,
 ): Promise<Proof> => {
-  const auth = join(
-    utf8("escale/1/auth"),
-    ...[request.do, owner.org, owner.login, secret.id].map(lengthAnd),
-    request.challenge,
-    request.nonce,
-    parameters(secret),
-    await sha256(pack(other)),
-  );
+  const auth = await authOf(asked, owner, secret, other);
   const key = await derive(secret.x, "sign-in");
   const mask = await hmac(await sha256(key), auth);
   const server = await derive(secret.x, "server");
   return {
     proof: key.map((byte, place) => byte ^ (mask[place] ?? 0)),
+    token: async (key, serverKey, sealed) => unseal(await sharedKey(key, serverKey, "token"), sealed, auth),
     signature: (publicKey, wrapped) => hmac(server, join(auth, publicKey, wrapped)),
   };
 };

@@ -1,10 +1,10 @@
 /** Requests of the endpoint `account` (docs/protocol.md). */
 
+import { codeOf, isBytes, random, textOf, toBytes, toText, type Bytes, type Refusal } from "../shared.js";
 import type { Adapter } from "../wasm/core.js";
-import type { Refusal } from "../base/faults.js";
 import { fault, refusalOf } from "./faults.js";
 import type { Identity } from "../session/entry.js";
-import { identityOf, random, toBytes, toText, type Bytes, type Owner } from "./formulas.js";
+import { identityOf, type Owner } from "./formulas.js";
 import { kdfOf, passphraseSecret, prove, ROUNDS_MAX, ROUNDS_MIN, unsealKey, type Proof, type Secret } from "./secret.js";
 
 /** How long a request may take. */
@@ -48,8 +48,6 @@ export interface SignedIn {
 }
 
 type Answer = Record<string, unknown>;
-
-const isBytes = (value: unknown): value is Bytes => value instanceof Uint8Array;
 
 /** Sends a request, and gives the answer. */
 export const ask = async ({ server, org }: Server, request: object, token?: string): Promise<Answer> => {
@@ -109,7 +107,7 @@ export const proven = async (
   name: string,
   other: object,
   token?: string,
-): Promise<Answer & { secret: Secret; expected: Proof["signature"] }> => {
+): Promise<Answer & { secret: Secret; expected: Proof }> => {
   const id = typeof way === "string" ? "passphrase" : way.id;
   const of = { login: at.login, wrap: id };
   for (let tries = 1; ; tries++) {
@@ -120,19 +118,19 @@ export const proven = async (
     const secret = typeof way === "string" ? await passphraseSecret(at, way, rounds) : way;
     if (secret.rounds !== rounds) throw fault("wrong_passphrase", "it was stored with other rounds");
     const request = { do: name, ...of, challenge, nonce: random(32) };
-    const { proof, signature } = await prove(secret, at, request, other);
+    const expected = await prove(secret, at, request, other);
     try {
-      return { ...(await ask(at, { ...request, proof, ...other }, token)), secret, expected: signature };
+      return { ...(await ask(at, { ...request, proof: expected.proof, ...other }, token)), secret, expected };
     } catch (error) {
       if (codeOf(error) !== "contention" || tries === CHALLENGES_MAX) throw error;
     }
   }
 };
 
-/** The code of an error. */
-export const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code;
-
-/** Signs in. Errors: `wrong_passphrase`, `device_revoked`, `account_closed`, `offline`, `bad_reply`. */
+/**
+ * Signs in. The server seals the token to the account's key, so the server's records alone bring none. Errors:
+ * `wrong_passphrase`, `device_revoked`, `account_closed`, `offline`, `bad_reply`.
+ */
 export const signIn = async (
   at: Server,
   way: Way,
@@ -140,8 +138,8 @@ export const signIn = async (
   token?: string,
 ): Promise<SignedIn> => {
   const answer = await proven(at, way, "sign-in", { device }, token);
-  const { secret, expected, pub, wrapped, signature, token: given, until, device: id } = answer;
-  if (!isBytes(pub) || !isBytes(wrapped) || !isBytes(signature) || toText(await expected(pub, wrapped)) !== toText(signature)) {
+  const { secret, expected, pub, wrapped, signature, serverKey, token: sealed, until, device: id } = answer;
+  if (!isBytes(pub) || !isBytes(wrapped) || !isBytes(signature) || toText(await expected.signature(pub, wrapped)) !== toText(signature)) {
     throw fault("bad_reply", "sign-in: the signature does not fit");
   }
   const key = await unsealKey("server", secret, at, wrapped);
@@ -149,8 +147,9 @@ export const signIn = async (
   if (!identity || toText(identity.publicKey) !== toText(pub)) {
     throw fault("bad_reply", "sign-in: the key is not the account's");
   }
-  if (typeof given !== "string" || typeof until !== "number" || typeof id !== "string") {
+  const given = isBytes(sealed) && (await expected.token(key, serverKey, sealed));
+  if (!given || typeof until !== "number" || typeof id !== "string") {
     throw fault("bad_reply", "sign-in: a field is missing");
   }
-  return { key, identity, token: given, device: id, secret };
+  return { key, identity, token: textOf(given), device: id, secret };
 };

@@ -1,7 +1,7 @@
 /** Bytes of any realm: under jsdom, and between frames, `instanceof` knows only those of its own. */
 
 /** Whether a value is a `Uint8Array`, or a `Buffer` of Node. */
-export function isBytes(value: unknown): value is Uint8Array {
+export function isBytes(value: unknown): value is Uint8Array<ArrayBuffer> {
   return ArrayBuffer.isView(value) && (value as Uint8Array)[Symbol.toStringTag] === "Uint8Array";
 }
 

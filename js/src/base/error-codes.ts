@@ -1,10 +1,25 @@
 /** The codes and kinds of errors. The full table, with all cures, is in `src/error.rs`. */
 
 /**
- * The kind of an error, by its cause: A functional, N not found, B bug, X unexpected, D client too old, C contention, O
- * service closed, S not authorised.
+ * The kind of an error, by its cause. `refused`: the arguments do not suit the data. `not-found`: they name nothing.
+ * `bug`: a mistake in a program. `unexpected`: hardware, network or storage. `outdated`: the client is too old. `retry`:
+ * contention. `unavailable`: the service is closed for a while. `unauthorized`: there is no right to it.
  */
-export type ErrorKind = "A" | "N" | "B" | "X" | "D" | "C" | "O" | "S";
+export type ErrorKind = "refused" | "not-found" | "bug" | "unexpected" | "outdated" | "retry" | "unavailable" | "unauthorized";
+
+/** The letter of each kind, on the wire and in the wasm (docs/protocol.md). */
+export const KINDS = {
+  A: "refused",
+  N: "not-found",
+  B: "bug",
+  X: "unexpected",
+  D: "outdated",
+  C: "retry",
+  O: "unavailable",
+  S: "unauthorized",
+} as const satisfies Record<string, ErrorKind>;
+
+export type KindLetter = keyof typeof KINDS;
 
 /** A stable name for each way to fail. Compare codes, never messages. The list equals the one in `src/error.rs`. */
 export type ErrorCode =
@@ -48,6 +63,7 @@ export type ErrorCode =
   | "session_reused"
   | "bad_cursor"
   | "forgotten"
+  | "bad_login"
   | "login_taken"
   | "invitation_unknown"
   | "invitation_needed"
@@ -79,7 +95,7 @@ export type ErrorCode =
   | "internal";
 
 /** The kind and the cure of each code. Both equal those of `src/error.rs`. */
-export type Faults = { readonly [C in ErrorCode]?: readonly [kind: ErrorKind, cure: string] };
+export type Faults = { readonly [C in ErrorCode]?: readonly [kind: KindLetter, cure: string] };
 
 /**
  * The codes that this side raises itself, with their cures. Some can occur before any wasm is loaded that could give

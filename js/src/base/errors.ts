@@ -1,11 +1,11 @@
 /** The one error class of this package, and the conversion of everything thrown to it. */
 
-import { RAISED_HERE, type ErrorCode, type ErrorKind } from "./error-codes.js";
+import { KINDS, RAISED_HERE, type ErrorCode, type ErrorKind, type KindLetter } from "./error-codes.js";
 
 /** An error as it crosses from the wasm. Every method of the core throws objects of this shape. */
 export interface CoreError {
   code: string;
-  kind: string;
+  kind: KindLetter;
   retryable: boolean;
   message: string;
   cure: string;
@@ -24,7 +24,7 @@ export interface CoreError {
  *   await open({ org: "demo", schema, server: "http://localhost:7700" });
  * } catch (error) {
  *   if (!(error instanceof EscaleError)) throw error;
- *   show(error.code, error.cure); // bad_option, with the advice: there is no passphrase
+ *   show(error.code, error.cure); // bad_option: the developer forgot the passphrase
  * }
  * ```
  */
@@ -35,7 +35,7 @@ export class EscaleError extends Error {
   readonly kind: ErrorKind;
   /** Whether the same call, unchanged, can succeed later. */
   readonly retryable: boolean;
-  /** Advice: how the developer or the user can solve the problem. */
+  /** How the developer can solve the problem. `advice` of `escale/advice` says it to the person in front of the page. */
   readonly cure: string;
 
   /** @internal */
@@ -43,7 +43,7 @@ export class EscaleError extends Error {
     super(error.message, cause === undefined ? undefined : { cause });
     this.name = "EscaleError";
     this.code = error.code as ErrorCode;
-    this.kind = error.kind as ErrorKind;
+    this.kind = KINDS[error.kind];
     this.retryable = error.retryable;
     this.cure = error.cure;
   }
@@ -62,10 +62,10 @@ export function raise(code: keyof typeof RAISED_HERE, detail: string, cause?: un
   return new EscaleError({ code, kind, retryable, message: detail, cure }, cause);
 }
 
-/** Turns anything that was thrown into an {@link EscaleError}. */
-export function toEscaleError(thrown: unknown): EscaleError {
+/** Turns anything that was thrown into an {@link EscaleError}. `cause` is for an error of the core, which has none. */
+export function toEscaleError(thrown: unknown, cause?: unknown): EscaleError {
   if (thrown instanceof EscaleError) return thrown;
-  if (isCoreError(thrown)) return new EscaleError(thrown);
+  if (isCoreError(thrown)) return new EscaleError(thrown, cause);
   if (isTrap(thrown)) return stopped(thrown);
   const name = thrown instanceof Error ? thrown.name : typeof thrown;
   return raise("internal", `an unexpected ${name} was thrown`, thrown);
@@ -84,13 +84,8 @@ const MOST_PLACES = 8;
 
 function isCoreError(thrown: unknown): thrown is CoreError {
   if (typeof thrown !== "object" || thrown === null) return false;
-  const error = thrown as Partial<CoreError>;
-  return (
-    typeof error.code === "string" &&
-    typeof error.kind === "string" &&
-    typeof error.message === "string" &&
-    typeof error.cure === "string"
-  );
+  const { code, kind, message, cure } = thrown as Partial<CoreError>;
+  return [code, kind, message, cure].every((field) => typeof field === "string") && Object.hasOwn(KINDS, kind as string);
 }
 
 function isTrap(thrown: unknown): thrown is Error {

@@ -13,15 +13,12 @@
  * ```
  */
 export function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  let time = Date.now();
-  for (let place = 5; place >= 0; place--) {
-    bytes[place] = time % 256;
-    time = Math.floor(time / 256);
-  }
-  const digits = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0"));
-  // The version, and the variant in the two upper bits of its byte.
-  digits[6] = `7${digits[6]?.[1]}`;
-  digits[8] = `${"89ab"[(bytes[8] ?? 0) >> 6]}${digits[8]?.[1]}`;
-  return digits.join("");
+  const random = Array.from(crypto.getRandomValues(new Uint8Array(10)), (byte, place) => {
+    // The version, and the variant in the two upper bits of its byte.
+    const bits = place === 0 ? 0x70 | (byte & 0x0f) : place === 2 ? 0x80 | (byte & 0x3f) : byte;
+    return hex(bits, 2);
+  });
+  return hex(Date.now(), 12) + random.join("");
 }
+
+const hex = (number: number, digits: number): string => number.toString(16).padStart(digits, "0");

@@ -1,13 +1,12 @@
 /** Adding a file: it is cut, hashed, sealed and stored one chunk at a time, so that memory holds a few chunks of any file. */
 
-import type { Bytes } from "../base/binary.js";
 import type { EscaleError } from "../base/errors.js";
-import { isBytes } from "../index.js";
+import { isBytes, type Bytes } from "../shared.js";
+import { partsOf } from "../platform/streams.js";
 import type { FileRef } from "../session/files.js";
 import { CHUNK, FILE_MAX, isListed, listOf, shaOf } from "./address.js";
 import type { Catalogue } from "./catalogue.js";
 import { fault, full, toFault } from "./faults.js";
-import { partsOf } from "./parts.js";
 import type { Room } from "./room.js";
 import type { Tabs } from "./tabs.js";
 

@@ -3,7 +3,7 @@
  * object of a longer file lists the digests of its chunks.
  */
 
-import { join, sha256, toBytes, toText, type Bytes } from "../base/binary.js";
+import { join, sha256, toBytes, toText, type Bytes } from "../shared.js";
 import type { FileRef } from "../session/files.js";
 import { fault } from "./faults.js";
 

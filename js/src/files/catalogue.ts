@@ -3,7 +3,7 @@
  * device holds. Other tabs change both; each change is made only on top of the record that this tab has read.
  */
 
-import { join, textOf, utf8, type Bytes } from "../base/binary.js";
+import { fourBytes, join, textOf, utf8, type Bytes } from "../shared.js";
 import { digestsOf, isListed, lengthOf, listOf } from "./address.js";
 import type { Cipher } from "./cipher.js";
 import { fault } from "./faults.js";
@@ -83,7 +83,7 @@ export interface Catalogue {
  * Reads all records. The name of one follows from the keys alone: without it, the database belongs to a store that is no
  * more, and is emptied.
  */
-async function open(store: Store, cipher: Cipher): Promise<Catalogue> {
+export async function openCatalogue(store: Store, cipher: Cipher): Promise<Catalogue> {
   const entries = new Map<string, Known>();
   /** The chunks that the device holds. */
   const held = new Set<string>();
@@ -204,13 +204,10 @@ async function open(store: Store, cipher: Cipher): Promise<Catalogue> {
   return catalogue;
 }
 
-export const Catalogue = { open };
-
 /** The length of the JSON in four bytes, the JSON, and the list of a file that has one. */
 function encode({ key, size, added, read, rule, chunks }: Entry): Bytes {
   const json = utf8(JSON.stringify({ key, size, added, read, rule }));
-  const head = Uint8Array.of(json.length >> 24, json.length >> 16, json.length >> 8, json.length);
-  return join(head, json, listOf(isListed(size) ? chunks : []));
+  return join(fourBytes(json.length), json, listOf(isListed(size) ? chunks : []));
 }
 
 function decode(plain: Bytes): Entry {

@@ -3,14 +3,11 @@
  * database tells nothing of its files. The keys cannot be read back.
  */
 
-import { join, random, toText, utf8, type Bytes } from "../base/binary.js";
+import { aes, HMAC, hmac, importKey, random, seal, toText, unseal, utf8, type Bytes } from "../shared.js";
 import { closed } from "./faults.js";
 
 /** `c` has chunks, `d` has records about files and rules. */
 export type Table = "c" | "d";
-
-/** The bytes of a nonce, in front of each record. */
-const NONCE = 12;
 
 /** The bytes of a name. */
 const NAME = 16;
@@ -33,8 +30,7 @@ export interface Cipher {
 }
 
 /** Takes the keys, and clears them. Without any, it makes some that nobody knows. */
-async function of(raw: Keys = { seal: random(32), index: random(32) }): Promise<Cipher> {
-  const { subtle } = crypto;
+export async function cipherOf(raw: Keys = { seal: random(32), index: random(32) }): Promise<Cipher> {
   let keys: CryptoKey[] = [];
   const key = (place: number): CryptoKey => {
     const key = keys[place];
@@ -42,41 +38,20 @@ async function of(raw: Keys = { seal: random(32), index: random(32) }): Promise<
     return key;
   };
   try {
-    keys = [
-      await subtle.importKey("raw", raw.seal, "AES-GCM", false, ["encrypt", "decrypt"]),
-      await subtle.importKey("raw", raw.index, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]),
-    ];
+    keys = [await importKey(raw.seal, aes(), "encrypt", "decrypt"), await importKey(raw.index, HMAC, "sign")];
   } finally {
     raw.seal.fill(0);
     raw.index.fill(0);
   }
   return {
-    async name(table, text) {
-      const full = await subtle.sign("HMAC", key(1), utf8(`${table}/${text}`));
-      return toText(new Uint8Array(full, 0, NAME));
-    },
-    async seal(table, name, plain) {
-      const iv = random(NONCE);
-      return join(iv, new Uint8Array(await subtle.encrypt(how(table, name, iv), key(0), plain)));
-    },
-    async open(table, name, sealed) {
-      const own = key(0);
-      try {
-        return new Uint8Array(await subtle.decrypt(how(table, name, sealed.subarray(0, NONCE)), own, sealed.subarray(NONCE)));
-      } catch {
-        return undefined;
-      }
-    },
+    name: async (table, text) => toText((await hmac(key(1), utf8(`${table}/${text}`))).subarray(0, NAME)),
+    seal: async (table, name, plain) => seal(key(0), plain, placeOf(table, name)),
+    open: async (table, name, sealed) => unseal(key(0), sealed, placeOf(table, name)),
     end() {
       keys = [];
     },
   };
 }
 
-export const Cipher = { of };
-
-const how = (table: Table, name: string, iv: Bytes): AesGcmParams => ({
-  name: "AES-GCM",
-  iv,
-  additionalData: utf8(`escale/1/${table}${name}`),
-});
+/** The place that a record is bound to. */
+const placeOf = (table: Table, name: string): Bytes => utf8(`escale/1/${table}${name}`);

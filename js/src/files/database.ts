@@ -1,10 +1,6 @@
-/**
- * Records in IndexedDB. It holds bytes and never Blobs, which WebKit loses. A transaction waits for nothing but its own
- * requests, and has happened on `complete` alone.
- */
+/** Records in IndexedDB. It holds bytes and never Blobs, which WebKit loses. */
 
-import type { Bytes } from "../base/binary.js";
-import { isBytes } from "../index.js";
+import { isBytes, openDatabase, settled, transact, type Bytes } from "../shared.js";
 import type { Table } from "./cipher.js";
 import { closed, fault, full } from "./faults.js";
 import { isSame, type Change, type Store } from "./store.js";
@@ -14,9 +10,6 @@ const UNREADABLE = "NotReadableError";
 
 /** A buffer of a browser from 2024 on. */
 type Transferable = ArrayBuffer & { transfer?(length: number): ArrayBuffer };
-
-/** The tables in a transaction. */
-type Tables = Readonly<Record<Table, IDBObjectStore>>;
 
 /** Records in a database. */
 export class DatabaseStore implements Store {
@@ -33,8 +26,8 @@ export class DatabaseStore implements Store {
 
   async read(table: Table, name: string): Promise<Bytes | undefined> {
     try {
-      const value = await this.#run("readonly", async (tables) => settled(tables[table].get(name) as IDBRequest<unknown>));
-      return isBytes(value) ? (value as Bytes) : undefined;
+      const value = await this.#run("readonly", async (transaction) => settled(transaction.objectStore(table).get(name) as IDBRequest<unknown>));
+      return isBytes(value) ? value : undefined;
     } catch (error) {
       if (nameOf((error as Error).cause) === UNREADABLE) return undefined;
       throw error;
@@ -42,13 +35,14 @@ export class DatabaseStore implements Store {
   }
 
   names(table: Table): Promise<string[]> {
-    return this.#run("readonly", (tables) => namesOf(tables[table]));
+    return this.#run("readonly", (transaction) => namesOf(transaction.objectStore(table)));
   }
 
   async write({ clear, put = [], remove = [], was = [], have = [], only, isDurable }: Change): Promise<boolean> {
     const isDone = await this.#run(
       "readwrite",
-      async (tables) => {
+      async (transaction) => {
+        const tables = { c: transaction.objectStore("c"), d: transaction.objectStore("d") };
         const { c, d } = tables;
         const fine = await Promise.all([
           ...was.map(async ([name, bytes]) => isSame(await settled(d.get(name) as IDBRequest<Bytes | undefined>), bytes)),
@@ -74,18 +68,12 @@ export class DatabaseStore implements Store {
   }
 
   /** Runs a transaction. If the browser has closed the database, it opens it again, once. */
-  async #run<T>(mode: IDBTransactionMode, work: (tables: Tables) => Promise<T>, durability: IDBTransactionDurability = "relaxed"): Promise<T> {
+  async #run<T>(mode: IDBTransactionMode, work: (transaction: IDBTransaction) => Promise<T>, durability: IDBTransactionDurability = "relaxed"): Promise<T> {
     for (let isAgain = false; ; isAgain = true) {
       if (this.#isEnded) throw closed();
       try {
         const database = await (this.#opening ??= this.#open());
-        const transaction = database.transaction(["c", "d"], mode, { durability });
-        const complete = new Promise<void>((resolve, reject) => {
-          transaction.oncomplete = () => resolve();
-          transaction.onabort = () => reject(transaction.error ?? new DOMException("aborted", "AbortError"));
-        });
-        const [result] = await Promise.all([work({ c: transaction.objectStore("c"), d: transaction.objectStore("d") }), complete]);
-        return result;
+        return await transact(database, mode, durability, work);
       } catch (error) {
         const name = nameOf(error);
         if (name === "QuotaExceededError") throw full(error);
@@ -97,11 +85,7 @@ export class DatabaseStore implements Store {
   }
 
   async #open(): Promise<IDBDatabase> {
-    const opening = this.#databases.open(this.#name, 1);
-    opening.onupgradeneeded = () => {
-      for (const table of ["c", "d"]) opening.result.createObjectStore(table);
-    };
-    const database = await settled(opening);
+    const database = await openDatabase(this.#databases, this.#name, "c", "d");
     database.onclose = () => (this.#opening = undefined);
     // Another tab wipes the store. Opened again, it would come back.
     database.onversionchange = () => this.end();
@@ -120,9 +104,3 @@ const nameOf = (error: unknown): string => (error as Error | undefined)?.name ??
 
 // Async, so that a call that throws rejects: a promise next to it would be left alone otherwise.
 const namesOf = async (store: IDBObjectStore): Promise<string[]> => settled(store.getAllKeys() as IDBRequest<string[]>);
-
-const settled = <T>(request: IDBRequest<T>): Promise<T> =>
-  new Promise((resolve, reject) => {
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error ?? new DOMException("failed"));
-  });

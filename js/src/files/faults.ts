@@ -1,10 +1,12 @@
 /** The errors of files. */
 
+import type { Faults } from "../base/error-codes.js";
 import { EscaleError } from "../index.js";
-import { COMMON, faultOf as ofTable, refused, type Faults, type Refusal as Refused } from "../base/faults.js";
+import { COMMON, faultOf as ofTable, refused, type Refusal as Refused } from "../shared.js";
 
 const FAULTS = {
   ...COMMON,
+  offline: ["X", "Nothing to do: the session tries again by itself."],
   quota_exceeded: ["A", "Delete documents or files, or ask the org's administrator for more room."],
   file_missing: ["A", "Add the file again."],
   file_damaged: ["X", "Nothing to do: it is tried again. If it lasts, the server or a proxy alters files."],

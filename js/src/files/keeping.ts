@@ -3,25 +3,18 @@
  * match, and keeps the files that they reference now.
  */
 
-import { random, toText } from "../base/binary.js";
+import { random, toText } from "../shared.js";
 import type { FileRef, FilesHost } from "../session/files.js";
 import type { Stop } from "../views/view.js";
-import { isRef } from "./address.js";
 import type { Catalogue, Rule } from "./catalogue.js";
 import { toFault } from "./faults.js";
 import { inTurn, rounds, type Pauses } from "./pauses.js";
+import type { Plan } from "./plan.js";
 import type { Reading } from "./reading.js";
 import type { Remote } from "./remote.js";
 import type { States } from "./states.js";
 import type { Tabs } from "./tabs.js";
 import type { Keep, KeptMatch } from "./types.js";
-
-/** A rule that this session follows. */
-interface Followed {
-  /** The files that it keeps. Undefined until the documents are known. */
-  wanted: readonly FileRef[] | undefined;
-  stop: Stop;
-}
 
 interface Parts {
   readonly host: FilesHost;
@@ -31,6 +24,7 @@ interface Parts {
   readonly states: States;
   readonly tabs: Tabs;
   readonly pauses: Pauses;
+  readonly plan: Plan;
   /** Bytes may be a cache now. */
   readonly trim: () => void;
 }
@@ -42,10 +36,8 @@ export interface Keeping {
   reload(): void;
   /** Whether this session leads from now on. */
   lead(leads: boolean): void;
-  /** Whether the files of all rules are known. */
+  /** Whether this session leads, and the files of all rules are known. */
   isComplete(): boolean;
-  /** The files that rules keep. */
-  wanted(): Map<string, FileRef>;
   /** The server can be reached: files that it lacked may be there now. */
   tryAgain(): void;
   /** Goes on with downloads, if it may. */
@@ -54,21 +46,12 @@ export interface Keeping {
 }
 
 export function keepingOf(parts: Parts): Keeping {
-  const { host, catalogue, remote, reading, states, tabs, trim } = parts;
+  const { host, catalogue, remote, reading, states, tabs, plan, trim } = parts;
   const rules = new Map<string, Rule>();
-  /** The rules that this session follows: all while it leads, else none. */
-  const followed = new Map<string, Followed>();
-  /** Files that cannot be loaded, until the server can be reached again. */
-  const failed = new Set<string>();
+  /** The rules that this session follows: all while it leads, else none. Each with the end of its documents. */
+  const followed = new Map<string, { stop: Stop }>();
   let writing: Promise<unknown> = Promise.resolve();
   let leads = false;
-
-  const wanted = (): Map<string, FileRef> =>
-    new Map([...followed.values()].flatMap(({ wanted = [] }) => wanted.map((ref) => [ref.sha, ref] as const)));
-
-  /** The files that are not here yet. */
-  const left = (): FileRef[] =>
-    [...wanted().values()].filter(({ sha, size }) => !failed.has(sha) && (catalogue.here(sha) < size || !catalogue.entry(sha)));
 
   /** Loads the missing chunks of a file. An error that cannot pass ends it. */
   const load = async (ref: FileRef): Promise<void> => {
@@ -76,48 +59,44 @@ export function keepingOf(parts: Parts): Keeping {
     try {
       states.set(sha, { phase: "loading" });
       const chunks = await reading.chunks(ref);
-      await inTurn(catalogue.entry(sha) ? catalogue.missing(sha) : [0], async (place) => {
-        if (remote.isOpen() && wanted().has(sha)) await reading.chunk(ref, chunks, place, true);
+      await inTurn(plan.places(ref), async (place) => {
+        if (remote.isOpen() && plan.wanted().has(sha)) await reading.chunk(ref, chunks, place, true);
       });
       states.set(sha, null);
     } catch (error) {
       const { code, retryable } = toFault(error);
-      if (retryable && code !== "file_damaged") throw error;
-      failed.add(sha);
-      states.set(sha, { phase: "failed", code });
+      const doing = plan.unloaded(ref, code, retryable);
+      if (!doing) throw error;
+      states.set(sha, doing);
     }
   };
 
-  const go = rounds(parts, left, () => inTurn(left(), load));
-
-  /** The files of documents that a rule keeps. */
-  const filesOf = ({ class: name = "", properties, max = Infinity }: Rule, documents: readonly Record<string, unknown>[]): FileRef[] => {
-    const named = properties ?? host.fileProperties(name);
-    const values = documents.flatMap((document) => named.flatMap((property) => document[property]));
-    return values.filter(isRef).filter(({ size }) => size <= max);
-  };
+  const go = rounds(parts, () => plan.toLoad().map(({ sha }) => sha), () => inTurn(plan.toLoad(), load));
 
   /** Follows exactly the rules that there are, if this session leads. */
   const follow = (): void => {
     for (const [id, { stop }] of [...followed]) {
       if (leads && rules.has(id)) continue;
       followed.delete(id);
+      plan.release(id);
       stop();
     }
     for (const [id, rule] of leads ? rules : []) {
       if (followed.has(id)) continue;
-      const own: Followed = { wanted: isRef(rule) ? [rule] : undefined, stop: () => {} };
+      const own = { stop: () => {} };
       followed.set(id, own);
-      if (rule.class === undefined) continue;
+      plan.follow(id, rule);
+      const { class: name } = rule;
+      if (name === undefined) continue;
       try {
-        own.stop = host.follow(rule.class, rule.match ?? {}, (documents) => {
+        own.stop = host.follow(name, rule.match ?? {}, (documents) => {
           if (followed.get(id) !== own) return;
-          own.wanted = filesOf(rule, documents);
+          plan.match(id, rule, documents, rule.properties ?? host.fileProperties(name));
           go();
         });
       } catch {
         // The schema has no such class any more: the rule keeps nothing.
-        own.wanted = [];
+        plan.match(id, rule, [], []);
       }
     }
     go();
@@ -173,10 +152,9 @@ export function keepingOf(parts: Parts): Keeping {
     keeps: () => Object.freeze([...rules].map(([id, rule]) => handle(id, rule))),
     reload,
     lead,
-    isComplete: () => leads && [...followed.values()].every(({ wanted }) => wanted),
-    wanted,
+    isComplete: () => leads && plan.isComplete(),
     tryAgain() {
-      failed.clear();
+      plan.back();
       go();
     },
     go,

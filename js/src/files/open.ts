@@ -1,19 +1,20 @@
 /** The files of a session: its parts, the calls of the application, and the news of the session and of other tabs. */
 
+import { partsOf } from "../platform/streams.js";
 import type { FileRef, FilesHost, OpenFiles } from "../session/files.js";
 import type { StatusValue } from "../session/status.js";
 import { add } from "./adding.js";
-import { checkRef, isRef, lengthOf } from "./address.js";
-import { Catalogue, type Entry, type Rule } from "./catalogue.js";
-import { Cipher } from "./cipher.js";
+import { checkRef, isRef } from "./address.js";
+import { openCatalogue, type Catalogue, type Entry, type Rule } from "./catalogue.js";
+import { cipherOf } from "./cipher.js";
 import { DatabaseStore } from "./database.js";
 import { closed, fault, toFault } from "./faults.js";
 import { keepingOf, type Keeping } from "./keeping.js";
-import { partsOf } from "./parts.js";
 import { pausesOf } from "./pauses.js";
+import { planOf, usage, type Reason } from "./plan.js";
 import { readingOf } from "./reading.js";
 import { remoteOf } from "./remote.js";
-import { ADDED_MS, roomOf, type Reason, type Room } from "./room.js";
+import { roomOf, type Room } from "./room.js";
 import { statesOf, type Doing } from "./states.js";
 import { MemoryStore } from "./store.js";
 import { tabsOf, type TabMessage } from "./tabs.js";
@@ -30,7 +31,7 @@ export async function openFiles(host: FilesHost): Promise<OpenFiles> {
   const isMemory = host.name === undefined || !keys;
   const store = isMemory ? new MemoryStore() : new DatabaseStore(host.databases, host.name);
   try {
-    return assemble(host, await Catalogue.open(store, await Cipher.of(keys)), isMemory);
+    return assemble(host, await openCatalogue(store, await cipherOf(keys)), isMemory);
   } catch (error) {
     store.end();
     throw toFault(error);
@@ -70,17 +71,7 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
   };
 
   /** Why the device keeps each file, at this moment. */
-  const reasons = (): ((entry: Entry) => Reason) => {
-    const local = new Set(host.local());
-    const referenced = new Set(host.referenced());
-    const wanted = keeping.wanted();
-    const oldest = Date.now() - ADDED_MS;
-    return ({ key, added }) => {
-      if (local.has(key)) return "local";
-      if (referenced.has(key) || uploads.has(key) || added > oldest) return "pending";
-      return wanted.has(key) ? "kept" : "cached";
-    };
-  };
+  const reasons = (): ((entry: Entry) => Reason) => plan.reasons(Date.now(), host.local(), host.referenced());
 
   /** The session's role, or the network, may be another one. */
   const follow = (status: StatusValue): void => {
@@ -102,7 +93,9 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
   const pauses = pausesOf(signal);
   const tabs = tabsOf(isMemory ? undefined : host.name, signal, hear);
   const states = statesOf(catalogue, (sha, doing) => tabs.post({ doing: [[sha, doing]] }));
-  const common = { host, catalogue, tabs, states, pauses, isMemory, reasons, trim, remote: remoteOf(host, signal) };
+  const remote = remoteOf(host, signal);
+  const plan = planOf(catalogue, () => host.status.leads && remote.isOpen());
+  const common = { host, catalogue, tabs, states, pauses, isMemory, reasons, trim, remote, plan };
   const room: Room = roomOf({ ...common, knowsReasons: () => keeping.isComplete() });
   const reading = readingOf({ ...common, room });
   const uploads = uploadsOf(common);
@@ -149,19 +142,7 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
       const discarded = catalogue.find(sha).then(() => catalogue.save(sha, change));
       discarded.then(() => tabs.post({ record: sha })).then(trim, fail);
     },
-    usage() {
-      const sums: Record<Reason, number> = { pending: 0, local: 0, kept: 0, cached: 0 };
-      const reasonOf = reasons();
-      const seen = new Set<string>();
-      for (const file of catalogue.files()) {
-        for (const [place, name] of file.names.entries()) {
-          // Files share chunks.
-          if (!seen.has(name) && catalogue.isHeld(name)) sums[reasonOf(file)] += lengthOf(file.size, place);
-          seen.add(name);
-        }
-      }
-      return Promise.resolve(sums);
-    },
+    usage: () => Promise.resolve(usage(catalogue, reasons())),
   };
   return {
     files: Object.freeze(files),

@@ -1,8 +1,8 @@
 /** Work that is tried until it is done, with the core's pauses (`src/sync/backoff.rs`): exponential, with full jitter. */
 
+import { backOff, sleep, wake, type Sleepers } from "../shared.js";
 import { refusalOf, toFault } from "./faults.js";
-import type { FileRef } from "../session/files.js";
-import type { Remote } from "./remote.js";
+import { AT_ONCE, type Remote } from "./remote.js";
 import type { States } from "./states.js";
 
 const FIRST_MS = 100;
@@ -10,29 +10,6 @@ const LONGEST_MS = 30_000;
 
 /** The longest pause that a server can ask for. */
 const ASKED_MS = 3_600_000;
-
-/** The transfers at once, and the steps of other work. */
-export const AT_ONCE = 3;
-
-/** Those who sleep: each function ends one sleep. */
-export type Sleepers = Set<() => void>;
-
-/** Sleeps so long, or until it is woken. */
-export const sleep = (sleepers: Sleepers, ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      sleepers.delete(end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    sleepers.add(end);
-  });
-
-/** Wakes all of them. */
-export const wake = (sleepers: Sleepers): void => {
-  for (const end of [...sleepers]) end();
-};
 
 /** The pauses of a session. Those that the server did not ask for end early when the network is back. */
 export interface Pauses {
@@ -44,16 +21,15 @@ export interface Pauses {
 export function pausesOf(signal: AbortSignal): Pauses {
   const sleepers: Sleepers = new Set();
   const wakeAll = (): void => wake(sleepers);
-  globalThis.addEventListener?.("online", wakeAll, { signal });
   signal.addEventListener("abort", wakeAll);
   return {
     wake: wakeAll,
     async after(error, failures) {
       const { retryAfter } = refusalOf(error);
       const isAsked = typeof retryAfter === "number";
-      const ms = isAsked ? Math.min(retryAfter * 1_000, ASKED_MS) : Math.random() * Math.min(FIRST_MS * 2 ** failures, LONGEST_MS);
+      const ms = isAsked ? Math.min(retryAfter * 1_000, ASKED_MS) : Math.random() * backOff(FIRST_MS, LONGEST_MS, failures);
       const until = Date.now() + ms;
-      do await sleep(sleepers, until - Date.now());
+      do await sleep(sleepers, until - Date.now(), !isAsked);
       while (isAsked && !signal.aborted && Date.now() < until);
     },
   };
@@ -69,11 +45,11 @@ interface Parts {
  * Gives a function that begins work in rounds, if there is any and none is under way. A round that fails is repeated after a
  * pause, for as long as there is work. Files that cannot be worked on now wait, and so do those of a round that failed.
  */
-export function rounds({ remote, states, pauses }: Parts, left: () => readonly Pick<FileRef, "sha">[], round: () => Promise<void>): () => void {
+export function rounds({ remote, states, pauses }: Parts, left: () => readonly string[], round: () => Promise<void>): () => void {
   let isRunning = false;
   const may = (): boolean => remote.isOpen() && left().length > 0;
   const wait = (code?: string): void => {
-    for (const { sha } of left()) states.set(sha, { phase: code === "storage_full" ? "full" : "waiting", code });
+    for (const sha of left()) states.set(sha, { phase: code === "storage_full" ? "full" : "waiting", code });
   };
   const run = async (): Promise<void> => {
     isRunning = true;
@@ -96,7 +72,7 @@ export function rounds({ remote, states, pauses }: Parts, left: () => readonly P
 }
 
 /** Does all of it, a few at once, until something fails. */
-export async function inTurn<T>(all: Iterable<T>, step: (one: T) => Promise<void>): Promise<void> {
+export async function inTurn<T>(all: Iterable<T>, step: (one: T) => Promise<unknown>): Promise<void> {
   const left = [...all].reverse();
   const work = async (): Promise<void> => {
     try {

@@ -1,14 +1,15 @@
 /** Reading a file: the chunks that are here, and those of the server, which are checked before anybody sees them (R23). */
 
-import type { Bytes } from "../base/binary.js";
 import type { EscaleError } from "../base/errors.js";
+import type { Bytes } from "../shared.js";
 import type { FileRef } from "../session/files.js";
 import { CHUNK, countOf, DIGEST, digestsOf, isListed, lengthOf, shaOf } from "./address.js";
 import type { Catalogue, Sealed } from "./catalogue.js";
 import { fault, full, toFault } from "./faults.js";
-import { AT_ONCE, type Pauses } from "./pauses.js";
-import type { Remote } from "./remote.js";
-import { CACHE_MAX, type Room } from "./room.js";
+import type { Pauses } from "./pauses.js";
+import { CACHE_MAX } from "./plan.js";
+import { AT_ONCE, type Remote } from "./remote.js";
+import type { Room } from "./room.js";
 import type { Tabs } from "./tabs.js";
 
 /** How often bytes are requested again. */

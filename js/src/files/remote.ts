@@ -1,13 +1,15 @@
 /** The server's objects (docs/protocol.md, "Files"), over HTTP or by the application's adapter. */
 
-import { join, textOf, type Bytes } from "../base/binary.js";
-import { EscaleError, isBytes } from "../index.js";
+import { EscaleError } from "../index.js";
+import { isBytes, join, textOf, type Bytes } from "../shared.js";
+import { partsOf } from "../platform/streams.js";
 import type { FilesHost } from "../session/files.js";
 import type { Adapter } from "../wasm/core.js";
 import { CHUNK } from "./address.js";
 import { closed, fault, faultOf, type Refusal } from "./faults.js";
-import { partsOf } from "./parts.js";
-import { AT_ONCE } from "./pauses.js";
+
+/** The transfers at once, and the steps of other work. */
+export const AT_ONCE = 3;
 
 /** How long a body may be silent. */
 const SILENT_MS = 30_000;
@@ -155,7 +157,7 @@ export function remoteOf(host: FilesHost, signal: AbortSignal): Remote {
         const own = adapter();
         try {
           const bytes = await (own ? given(own.get(sha)) : send(`file/${sha}`, length, "GET"));
-          if (isBytes(bytes)) return bytes as Bytes;
+          if (isBytes(bytes)) return bytes;
         } catch (error) {
           const isMissing = (error as { code?: string }).code === "not_found";
           throw isMissing ? fault("file_missing", "not on the server, or not for this account", error) : error;

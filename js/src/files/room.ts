@@ -4,13 +4,12 @@
  */
 
 import type { EscaleError } from "../base/errors.js";
+import { sleep, wake, type Sleepers } from "../shared.js";
 import type { Catalogue, Entry, Known } from "./catalogue.js";
-import { sleep, wake, type Pauses, type Sleepers } from "./pauses.js";
+import type { Pauses } from "./pauses.js";
+import { CACHE_MAX, evicted, unshared, type Reason } from "./plan.js";
 import { isSame } from "./store.js";
 import type { Tabs } from "./tabs.js";
-
-/** The bytes that nothing keeps. A larger file is no part of it. */
-export const CACHE_MAX = 64 << 20;
 
 /** The room that files leave: bytes, and a share of the quota. */
 const LEFT_MIN = 64 << 20;
@@ -19,17 +18,8 @@ const LEFT_SHARE = 0.05;
 /** The bytes that may be written after one look at the quota. */
 const GRANT = 16 << 20;
 
-/** The files that are removed in one transaction. */
-const TOGETHER = 100;
-
 /** How long a tab waits for the session that leads to make room. */
 const ASK_MS = 3_000;
-
-/** How long a file stays that the application has added. */
-export const ADDED_MS = 24 * 3_600_000;
-
-/** Why the device keeps a file. */
-export type Reason = "pending" | "local" | "kept" | "cached";
 
 interface Needs {
   readonly catalogue: Catalogue;
@@ -75,8 +65,7 @@ export function roomOf({ catalogue, tabs, isMemory, knowsReasons, reasons, pause
 
   /** Removes those of the chunks that no other file has, and the records of these files. */
   const remove = async (names: readonly string[], own: readonly Known[] = []): Promise<boolean> => {
-    const others = new Set(catalogue.files().flatMap((known) => (own.includes(known) ? [] : known.names)));
-    const gone = names.filter((name) => !others.has(name));
+    const gone = unshared(catalogue, names, own);
     if (own.length + gone.length === 0) return true;
     // Another tab may have added a file with the same chunks, or one of these: then nothing is removed.
     const isDone = await catalogue.store.write({
@@ -97,20 +86,8 @@ export function roomOf({ catalogue, tabs, isMemory, knowsReasons, reasons, pause
   const clear = async (most: number): Promise<void> => {
     // A tab that adds a file has chunks that no record names yet.
     await tabs.ifNoneAdds(async () => remove(await catalogue.store.names("c")));
-    const reasonOf = reasons();
-    const cache = catalogue.files().filter((file) => reasonOf(file) === "cached");
-    cache.sort((a, b) => a.read - b.read);
-    let left = cache.reduce((sum, { key }) => sum + catalogue.here(key), 0);
-    const going = cache.filter(({ key }) => {
-      const bytes = catalogue.here(key);
-      // A record without bytes is of no use.
-      const goes = left > most || bytes === 0;
-      if (goes) left -= bytes;
-      return goes;
-    });
-    // Each transaction looks at the names of all records.
-    for (let at = 0; at < going.length; at += TOGETHER) {
-      const own = going.slice(at, at + TOGETHER).flatMap(({ key }) => catalogue.entry(key) ?? []);
+    for (const group of evicted(catalogue, most, reasons())) {
+      const own = group.flatMap(({ key }) => catalogue.entry(key) ?? []);
       if (await remove(own.flatMap(({ names }) => names), own)) continue;
       // One that another tab has changed stays, and the others go one by one.
       for (const { key, sealed } of own) {

@@ -1,6 +1,6 @@
 /** The states of files: transfers of this tab, transfers of the session that leads, and the bytes that are here. */
 
-import { callSafely } from "../index.js";
+import { internal } from "../index.js";
 import type { Catalogue } from "./catalogue.js";
 import { fault } from "./faults.js";
 import type { FileRef } from "../session/files.js";
@@ -54,7 +54,7 @@ export function statesOf(catalogue: Catalogue, tell: (sha: string, doing: Doing 
       const state = of(listener.ref);
       if (textOf(state) === textOf(listener.state)) continue;
       listener.state = state;
-      callSafely(listener.callback, state);
+      internal.callSafely(listener.callback, state);
     }
   };
   const set = (sha: string, doing: Doing | null, isOwn = true): void => {
@@ -75,7 +75,7 @@ export function statesOf(catalogue: Catalogue, tell: (sha: string, doing: Doing 
       const those = listeners.get(sha) ?? new Set();
       const listener = { ref, callback, state: of(ref) };
       listeners.set(sha, those.add(listener));
-      callSafely(callback, listener.state);
+      internal.callSafely(callback, listener.state);
       return () => {
         those.delete(listener);
         if (those.size === 0 && listeners.get(sha) === those) listeners.delete(sha);

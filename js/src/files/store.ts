@@ -3,7 +3,7 @@
  * as a whole or not at all, and only if the records are as its author knows them. So any tab may change them.
  */
 
-import type { Bytes } from "../base/binary.js";
+import type { Bytes } from "../shared.js";
 import type { Table } from "./cipher.js";
 import { closed, fault } from "./faults.js";
 

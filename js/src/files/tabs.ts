@@ -1,5 +1,8 @@
 /** The other tabs: they hear of changes, and no two transfer the same object at once. Without them each works alone. */
 
+import { channelOf } from "../platform/channel.js";
+import { locked } from "../platform/lock.js";
+
 /** A message between tabs. Names are keyed, and nothing of it is stored. */
 export interface TabMessage {
   /** Chunks that were stored, and chunks that are gone. */
@@ -30,36 +33,27 @@ export interface Tabs {
 }
 
 export function tabsOf(name: string | undefined, signal: AbortSignal, hear: (message: TabMessage) => void): Tabs {
-  const isAlone = name === undefined;
-  const channel = isAlone || typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(name);
-  if (channel) {
-    channel.onmessage = ({ data }) => hear(data as TabMessage);
-    // In Node a channel would keep the process alive.
-    (channel as { unref?: () => void }).unref?.();
-  }
+  const channel = name === undefined ? name : channelOf(name, (message) => hear(message as TabMessage));
   /** The files that this tab adds now. */
   let adding = 0;
-  /** Runs it with a lock, which is null if it is not available. Without locks, at once. */
-  const locked = async <T>(lock: string, run: (lock: unknown) => T | Promise<T>, options: LockOptions = { signal }): Promise<T> => {
-    const { navigator } = globalThis as { navigator?: { locks?: LockManager } };
-    const locks = isAlone ? undefined : navigator?.locks;
-    return locks ? locks.request(`${name}/${lock}`, options, run) : run(true);
-  };
+  /** Runs it with a lock. Alone, at once. */
+  const within = async <T>(lock: string, run: (lock: unknown) => T | Promise<T>, options: LockOptions = { signal }): Promise<T> =>
+    name === undefined ? run(true) : locked(`${name}/${lock}`, options, run);
   return {
     post: (message) => {
       if (!signal.aborted) channel?.postMessage(message);
     },
-    alone: locked,
+    alone: within,
     async adding(run) {
       adding++;
       try {
-        return await locked("add", run, { mode: "shared", signal });
+        return await within("add", run, { mode: "shared", signal });
       } finally {
         adding--;
       }
     },
     async ifNoneAdds(run) {
-      if (adding === 0) await locked("add", (lock) => lock && run(), { ifAvailable: true });
+      if (adding === 0) await within("add", (lock) => lock && run(), { ifAvailable: true });
     },
     end: () => channel?.close(),
   };

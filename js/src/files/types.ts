@@ -1,8 +1,7 @@
 /** The types that an application meets. */
 
 import type { EscaleError } from "../base/errors.js";
-import type { FileRef } from "../session/files.js";
-import type { ClassName, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
+import type { ClassName, FileRef, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import type { Stop } from "../views/view.js";
 
 /** The state of a file, as this device sees it. */

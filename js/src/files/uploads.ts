@@ -5,15 +5,13 @@
 
 import type { EscaleError } from "../base/errors.js";
 import type { FilesHost } from "../session/files.js";
-import { isListed, lengthOf, listOf } from "./address.js";
+import { listOf } from "./address.js";
 import type { Catalogue, Entry } from "./catalogue.js";
 import { fault, refusalOf, toFault } from "./faults.js";
 import { inTurn, rounds, type Pauses } from "./pauses.js";
-import type { Epoch, Remote } from "./remote.js";
+import type { Effect, Effects, Plan } from "./plan.js";
+import type { Remote } from "./remote.js";
 import type { States } from "./states.js";
-
-/** The errors for which the core parks the operations of a file. All others pass. */
-const VERDICTS = "forbidden too_large not_supported quota_exceeded local_data_lost bad_value".split(" ");
 
 interface Parts {
   readonly host: FilesHost;
@@ -21,12 +19,12 @@ interface Parts {
   readonly remote: Remote;
   readonly states: States;
   readonly pauses: Pauses;
+  readonly plan: Plan;
 }
 
 export interface Uploads {
   /** The core waits for a word on these. */
   needed(shas: readonly string[]): void;
-  has(sha: string): boolean;
   /** Goes on, if it may. */
   go(): void;
   /** Another session leads now. */
@@ -34,101 +32,76 @@ export interface Uploads {
 }
 
 export function uploadsOf(parts: Parts): Uploads {
-  const { host, catalogue, remote, states } = parts;
-  let needed = new Set<string>();
-  /** The epoch in which the core heard of an object. If it asks again, the object is not there as the list that it is. */
-  const told = new Map<string, string>();
+  const { host, catalogue, remote, states, plan } = parts;
 
-  const has = (sha: string): boolean => needed.has(sha);
-  const over = (sha: string): void => states.set(sha, null);
-  const left = (): { sha: string }[] => (host.status.leads ? [...needed].map((sha) => ({ sha })) : []);
-
-  const settle = (files: readonly { key: string }[], verdict: string, epoch?: Epoch): void => {
-    const shas = files.map(({ key }) => key);
-    if (epoch) for (const sha of shas) told.set(sha, String(epoch));
-    const still = shas.filter((sha) => needed.delete(sha));
-    for (const sha of still) {
-      if (VERDICTS.includes(verdict)) states.set(sha, { phase: "failed", code: verdict });
-      else over(sha);
-    }
-    if (still.length > 0) host.settle(still, verdict, epoch);
-  };
+  /** Begins effects in their order. Those that take time go on together. */
+  const run = (effects: readonly Effect[]): Promise<unknown> =>
+    Promise.all(effects.map(([name, ...of]) => (carryOut[name] as (...of: unknown[]) => unknown)(...of)));
 
   /** A verdict ends these files; any other error ends the round. */
   const guard = async (files: readonly Entry[], work: () => Promise<void>): Promise<void> => {
     try {
       await work();
     } catch (error) {
-      const { code } = toFault(error);
-      if (!VERDICTS.includes(code)) throw error;
-      // Nobody added it on this device, so nothing is lost: it was read from the server, which decides.
-      for (const file of files) settle([file], code === "local_data_lost" && !file.added ? "absent" : code);
+      const effects = plan.refused(files, toFault(error).code);
+      if (!effects) throw error;
+      await run(effects);
     }
   };
 
-  /** Sends the missing objects of a file, and has it confirmed. */
-  const send = async (entry: Entry, there: Set<string>): Promise<void> => {
-    const { key, size, chunks } = entry;
-    const isOver = (): boolean => !has(key) || !remote.isOpen() || !host.status.leads;
-    const tell = (): void => {
-      const sent = chunks.reduce((sum, digest, place) => sum + (there.has(digest) ? lengthOf(size, place) : 0), 0);
-      if (!isOver()) states.set(key, { phase: "sending", sent });
-    };
-    tell();
-    await inTurn(new Set(chunks), async (digest) => {
-      if (isOver() || there.has(digest)) return;
+  const carryOut: Effects = {
+    state: (sha, doing) => states.set(sha, doing),
+    settle: (shas, verdict, epoch) => host.settle(shas, verdict, epoch),
+    ask: (files, shas) =>
+      guard(files, async () => {
+        const { there, epoch } = await remote.have(shas);
+        await run(plan.answered(files, there, epoch));
+      }),
+    send: (files) =>
+      inTurn(files, (file) =>
+        guard([file], async () => {
+          await run(plan.sending(file));
+          await inTurn(new Set(file.chunks), (digest) => run(plan.turn(file, digest)));
+          await run(plan.sent(file));
+        }),
+      ),
+    async put(file, digest) {
       await remote.put(digest, async () => {
         const bytes = await catalogue.chunk(digest);
         if (!bytes) throw fault("local_data_lost", "the device lost the bytes");
         return bytes;
       });
-      there.add(digest);
-      tell();
-    });
-    if (isListed(size) && !isOver()) {
+      await run(plan.stored(file, digest));
+    },
+    async list(file) {
+      const { key, size, chunks } = file;
       await remote.put(key, () => listOf(chunks), size).catch((error: unknown) => {
         const { files } = refusalOf(error as EscaleError);
-        // The server had them when it was asked: the next round sends them.
-        if (Array.isArray(files)) for (const digest of files as string[]) there.delete(digest);
+        if (Array.isArray(files)) plan.lack(files as string[]);
         throw error;
       });
-    }
-    if (isOver()) return;
-    const confirmed = await remote.have([key]);
-    if (!confirmed.there.has(key)) throw fault("unavailable", "upload not confirmed");
-    settle([entry], "there", confirmed.epoch);
+      await run(plan.sent(file, true));
+    },
+    async confirm(file) {
+      const { there, epoch } = await remote.have([file.key]);
+      if (!there.has(file.key)) throw fault("unavailable", "upload not confirmed");
+      await run(plan.confirmed(file, epoch));
+    },
   };
 
   /** Goes through all that is needed, once. */
-  const go = rounds(parts, left, async () => {
-    const files: Entry[] = [];
-    for (const sha of [...needed]) {
-      const entry = await catalogue.find(sha);
-      if (entry && (entry.added || catalogue.missing(sha).length === 0)) files.push(entry);
-      else settle([{ key: sha }], "absent");
-    }
-    if (files.length === 0) return;
-    let there = new Set<string>();
-    await guard(files, async () => {
-      const answer = await remote.have(files.flatMap(({ key, chunks }) => [key, ...chunks]));
-      ({ there } = answer);
-      const epoch = String(answer.epoch);
-      settle(files.filter(({ key }) => there.has(key) && told.get(key) !== epoch), "there", answer.epoch);
-    });
-    await inTurn(files, (entry) => guard([entry], () => send(entry, there)));
+  const go = rounds(parts, () => (host.status.leads ? plan.needed() : []), async () => {
+    const entries: [string, Entry | undefined][] = [];
+    for (const sha of plan.needed()) entries.push([sha, await catalogue.find(sha)]);
+    await run(plan.found(entries));
   });
 
   return {
     needed(shas) {
-      const before = [...needed];
-      needed = new Set(shas);
-      for (const sha of before) if (!has(sha)) over(sha);
+      void run(plan.need(shas));
       go();
     },
-    has,
     go,
-    pause() {
-      for (const sha of needed) over(sha);
-    },
+    pause: () => void run(plan.pause()),
   };
 }

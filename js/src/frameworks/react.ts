@@ -7,7 +7,7 @@ import type { ClassName, DocumentOf, KeyOf, MatchOf } from "../schema/schema-typ
 import type { Schema } from "../schema/schema.js";
 import type { Session } from "../session/session.js";
 import type { StatusValue } from "../session/status.js";
-import type { HoldOptions } from "../views/views.js";
+import type { LeaseOptions } from "../views/views.js";
 import type { PendingOperation, RefusedOperation } from "../writes/operation-types.js";
 import {
   constant,
@@ -29,7 +29,7 @@ import { isOver, waitedStore, waitFor } from "./waits.js";
 export type { DocumentResult, LiveResult } from "./stores.js";
 
 /** How a hook holds its subscription, and waits. */
-export interface LiveOptions extends HoldOptions {
+export interface LiveOptions extends LeaseOptions {
   /** Suspends until the first complete load has finished. Errors then go to the error boundary. */
   readonly suspense?: boolean | undefined;
 }

@@ -6,7 +6,7 @@ import type { ClassName, DocumentOf, KeyOf, MatchOf } from "../schema/schema-typ
 import type { Schema } from "../schema/schema.js";
 import type { Session } from "../session/session.js";
 import type { StatusValue } from "../session/status.js";
-import type { HoldOptions } from "../views/views.js";
+import type { LeaseOptions } from "../views/views.js";
 import type { PendingOperation, RefusedOperation } from "../writes/operation-types.js";
 import {
   constant,
@@ -36,13 +36,13 @@ export interface Primitives<X extends Schema, O> {
   createLive<C extends ClassName<DeclarationOf<X>>>(
     className: C,
     match: Accessor<MatchOf<DeclarationOf<X>[C]>>,
-    options?: HoldOptions,
+    options?: LeaseOptions,
   ): Accessor<LiveResult<DocumentOf<DeclarationOf<X>[C]>>>;
   /** One document. The subscription to it is held while the owner lives. */
   createDocument<C extends ClassName<DeclarationOf<X>>>(
     className: C,
     key: Accessor<KeyOf<DeclarationOf<X>[C]>>,
-    options?: HoldOptions,
+    options?: LeaseOptions,
   ): Accessor<DocumentResult<DocumentOf<DeclarationOf<X>[C]>>>;
   /** The result of a query. It is built again if a signal that `build` reads changes. */
   createQuery<T>(build: (session: SessionOf<X, O>) => AskedLive<T>): Accessor<LiveResult<T>>;

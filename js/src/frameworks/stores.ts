@@ -9,7 +9,7 @@ import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from ".
 import type { Schema } from "../schema/schema.js";
 import type { Session } from "../session/session.js";
 import type { Stop } from "../views/view.js";
-import type { Held, HoldOptions } from "../views/views.js";
+import type { Collection, LeaseOptions } from "../views/views.js";
 import type { Operations, PendingOperation } from "../writes/operation-types.js";
 
 /** The declaration of a schema: `DeclarationOf<typeof schema>`. */
@@ -51,32 +51,34 @@ export function liveStore<S extends SchemaDeclaration, C extends ClassName<S>>(
   session: Session<S> | undefined,
   className: C,
   match: MatchOf<S[C]>,
-  options?: HoldOptions,
+  options?: LeaseOptions,
 ): Store<LiveResult<DocumentOf<S[C]>>> {
   type Doc = DocumentOf<S[C]>;
-  let held: Held<Doc> | undefined;
+  let list: Collection<Doc> | undefined;
   let failure: EscaleError | undefined;
   let last: LiveResult<Doc> = NOTHING;
   if (!session) return constant(last);
   try {
-    held = session.hold(className, match, options);
+    list = session.collection(className, match);
   } catch (error) {
     failure = error as EscaleError;
   }
   return {
     get() {
-      const { docs = NONE, isReady: ready = false } = held ?? {};
-      const error = failure ?? held?.error;
+      const { docs = NONE, ready = false } = list ?? {};
+      const error = failure ?? list?.error;
       const isSame = docs === last.docs && ready === last.ready && error?.code === last.error?.code;
       return isSame ? last : (last = Object.freeze({ docs, ready, error }));
     },
     subscribe(callback) {
       try {
-        const stop = held?.subscribe(callback);
-        if (stop) {
-          failure = undefined;
-          return stop;
-        }
+        // A component that is only drawn subscribes to nothing.
+        list = session.collection(className, match, options);
+        const stops = [list.subscribe(callback), session.status.subscribe(callback)];
+        failure = undefined;
+        return () => {
+          for (const stop of stops) stop();
+        };
       } catch (error) {
         failure = error as EscaleError;
       }
@@ -90,7 +92,7 @@ export function documentStore<S extends SchemaDeclaration, C extends ClassName<S
   session: Session<S> | undefined,
   className: C,
   key: KeyOf<S[C]>,
-  options?: HoldOptions,
+  options?: LeaseOptions,
 ): Store<DocumentResult<DocumentOf<S[C]>>> {
   const store = liveStore(session, className, { key }, options);
   return derived(store, ({ docs: [doc], ready, error }) => Object.freeze({ doc, ready, error }));

@@ -3,7 +3,7 @@
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import type { Session } from "../session/session.js";
 import type { StatusValue } from "../session/status.js";
-import type { HoldOptions } from "../views/views.js";
+import type { LeaseOptions } from "../views/views.js";
 import type { Operations, PendingOperation, RefusedOperation } from "../writes/operation-types.js";
 import {
   documentStore,
@@ -28,7 +28,7 @@ export function live<S extends SchemaDeclaration, O extends Operations<S>, C ext
   session: Session<S, O>,
   className: C,
   match: MatchOf<S[C]>,
-  options?: HoldOptions,
+  options?: LeaseOptions,
 ): Readable<LiveResult<DocumentOf<S[C]>>> {
   return readable(liveStore(session as unknown as Session<S>, className, match, options));
 }
@@ -38,7 +38,7 @@ export function document<S extends SchemaDeclaration, O extends Operations<S>, C
   session: Session<S, O>,
   className: C,
   key: KeyOf<S[C]>,
-  options?: HoldOptions,
+  options?: LeaseOptions,
 ): Readable<DocumentResult<DocumentOf<S[C]>>> {
   return readable(documentStore(session as unknown as Session<S>, className, key, options));
 }

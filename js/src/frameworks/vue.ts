@@ -6,7 +6,7 @@ import type { ClassName, DocumentOf, KeyOf, MatchOf } from "../schema/schema-typ
 import type { Schema } from "../schema/schema.js";
 import type { Session } from "../session/session.js";
 import type { StatusValue } from "../session/status.js";
-import type { HoldOptions } from "../views/views.js";
+import type { LeaseOptions } from "../views/views.js";
 import type { PendingOperation, RefusedOperation } from "../writes/operation-types.js";
 import {
   constant,
@@ -36,13 +36,13 @@ export interface Composables<X extends Schema, O> {
   useLive<C extends ClassName<DeclarationOf<X>>>(
     className: C,
     match: MaybeRefOrGetter<MatchOf<DeclarationOf<X>[C]>>,
-    options?: HoldOptions,
+    options?: LeaseOptions,
   ): Readonly<ShallowRef<LiveResult<DocumentOf<DeclarationOf<X>[C]>>>>;
   /** One document, by a key that may be a ref or a getter. */
   useDocument<C extends ClassName<DeclarationOf<X>>>(
     className: C,
     key: MaybeRefOrGetter<KeyOf<DeclarationOf<X>[C]>>,
-    options?: HoldOptions,
+    options?: LeaseOptions,
   ): Readonly<ShallowRef<DocumentResult<DocumentOf<DeclarationOf<X>[C]>>>>;
   /** The result of a query. It is built again if a ref that `build` reads changes. */
   useQuery<T>(build: (session: SessionOf<X, O>) => AskedLive<T>): Readonly<ShallowRef<LiveResult<T>>>;

@@ -23,11 +23,6 @@ export function encodeMap(map: object, place: string): Raw {
   return encodeEntries(map, place, DEPTH_MAX, (name) => `${place}.${name}`);
 }
 
-/** Encodes one value in the same way. */
-export function encodeValue(value: unknown, place: string): unknown {
-  return encode(value, place, DEPTH_MAX);
-}
-
 function encode(value: unknown, place: string, depth: number): unknown {
   switch (typeof value) {
     case "string":

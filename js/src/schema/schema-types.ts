@@ -5,6 +5,7 @@ import type { Value } from "./values.js";
 /** The type of a declared property. */
 export type PropertyType =
   | "string"
+  | "integer"
   | "number"
   | "boolean"
   | "bytes"
@@ -16,10 +17,10 @@ export type PropertyType =
   | "file[]";
 
 /**
- * The type of an index and its queries. `hash`, `bool`: equality; `string`, `int`, `float`: equality and order; `list`:
- * contains.
+ * The type of an index and its queries. `hash`, `boolean`: equality; `string`, `integer`, `number`: equality and order;
+ * `string[]`: contains.
  */
-export type IndexType = "hash" | "string" | "int" | "float" | "list" | "bool";
+export type IndexType = "hash" | "string" | "integer" | "number" | "string[]" | "boolean";
 
 /** A collection: the documents that have a given value in their key properties. */
 export interface CollectionDeclaration {
@@ -111,6 +112,7 @@ export interface FileRef {
 
 interface Held {
   string: string;
+  integer: number;
   number: number;
   boolean: boolean;
   bytes: Uint8Array;
@@ -152,15 +154,15 @@ type IndexProperty<I, Type extends IndexType> = {
 }[keyof I];
 
 type ListProperty<D extends ClassDeclaration> = Exclude<
-  CollectionProperty<Collections<D>, true> | IndexProperty<Indexes<D>, "list">,
+  CollectionProperty<Collections<D>, true> | IndexProperty<Indexes<D>, "string[]">,
   KeyProperty<D> | Declared<D>
 >;
 type NumberProperty<D extends ClassDeclaration> = Exclude<
-  IndexProperty<Indexes<D>, "int" | "float">,
+  IndexProperty<Indexes<D>, "integer" | "number">,
   KeyProperty<D> | Declared<D> | ListProperty<D>
 >;
 type BooleanProperty<D extends ClassDeclaration> = Exclude<
-  IndexProperty<Indexes<D>, "bool">,
+  IndexProperty<Indexes<D>, "boolean">,
   KeyProperty<D> | Declared<D> | ListProperty<D> | NumberProperty<D>
 >;
 type StringProperty<D extends ClassDeclaration> = Exclude<
@@ -221,10 +223,10 @@ export type IndexName<D extends ClassDeclaration> = keyof Indexes<D> & string;
 interface Comparison {
   hash: ["==" | "in", string];
   string: ["==" | "<" | "<=" | ">" | ">=" | "startsWith" | "in", string];
-  int: ["==" | "<" | "<=" | ">" | ">=", number];
-  float: ["==" | "<" | "<=" | ">" | ">=", number];
-  list: ["contains", string];
-  bool: ["==", boolean];
+  integer: ["==" | "<" | "<=" | ">" | ">=", number];
+  number: ["==" | "<" | "<=" | ">" | ">=", number];
+  "string[]": ["contains", string];
+  boolean: ["==", boolean];
 }
 
 type ComparisonOf<D extends ClassDeclaration, I extends IndexName<D>> =

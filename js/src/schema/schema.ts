@@ -51,7 +51,7 @@ export type Document<T extends Schema, C extends string> =
  * import { defineSchema } from "escale";
  *
  * const schema = defineSchema(
- *   { Todo: { key: ["id"], release: 2, collections: { list: { key: ["list"] } }, indexes: { done: "bool" } } },
+ *   { Todo: { key: ["id"], release: 2, collections: { list: { key: ["list"] } }, indexes: { done: "boolean" } } },
  *   { migrate: { Todo: { 2: (data) => ({ ...data, done: data.state === "done" }) } } },
  * );
  * show(JSON.stringify(schema)); // for the server

@@ -3,7 +3,7 @@
 import type { Adapter } from "../wasm/core.js";
 import type { EscaleError } from "../base/errors.js";
 import type { LiveStatus, Mode } from "./status.js";
-import type { TokenSource } from "./options.js";
+import type { TokenSource } from "./token.js";
 
 /** Who a session's user is, as other people can check it. */
 export interface Identity {

@@ -10,6 +10,8 @@ import type { Stop } from "../views/view.js";
 export type FileMeans = Pick<FilesHost, "databases" | "org" | "server" | "token" | "follow" | "fileProperties">;
 
 const KEY_BYTES = 32;
+/** The pause after a module that could not be loaded, while operations wait for it. */
+const AGAIN_MS = 30_000;
 
 /** Loads the module once, and tells it which objects the core waits for. */
 export class FileLink {
@@ -20,6 +22,7 @@ export class FileLink {
   #open: OpenFiles | undefined;
   #needed: readonly string[] = [];
   #stop: Stop | undefined;
+  #again: ReturnType<typeof setTimeout> | undefined;
   /** The phase at which the session that leads last asked for the module: a failure alone is no reason to try again. */
   #asked: Phase | undefined;
 
@@ -51,14 +54,14 @@ export class FileLink {
       this.#asked = phase;
       this.#loadLater();
     });
-    if (this.#needed.length > 0) this.#loadLater();
+    this.needed(this.#needed);
   }
 
   /** The core waits for a word on these objects, and on no others. */
   needed(shas: readonly string[]): void {
     this.#needed = shas;
     if (this.#open) this.#open.needed(shas);
-    else if (shas.length > 0) this.#loadLater();
+    else if (shas.length) this.#loadLater();
   }
 
   /** The module. If it cannot be loaded, the next call tries again. */
@@ -75,11 +78,20 @@ export class FileLink {
   end(): void {
     this.#stop?.();
     this.#open?.end();
+    clearTimeout(this.#again);
+    this.#needed = [];
     this.#open = this.#connect = undefined;
   }
 
   #loadLater(): void {
-    if (this.#connect && !this.#opening) this.load().catch((error: unknown) => this.#status.fail(error));
+    if (this.#connect && !this.#opening) {
+      clearTimeout(this.#again);
+      this.load().catch((error: unknown) => {
+        this.#status.fail(error);
+        // Operations wait for it, and nothing else may ever ask again.
+        if (this.#needed.length) this.#again = setTimeout(() => this.needed(this.#needed), AGAIN_MS);
+      });
+    }
   }
 
   async #load(): Promise<OpenFiles> {

@@ -7,12 +7,12 @@ import { Documents } from "../views/documents.js";
 import { raise, toEscaleError, type EscaleError } from "../base/errors.js";
 import { Living } from "../wasm/living.js";
 import type { Operations } from "../writes/operation-types.js";
-import { checkOptions, type OpenOptions, type TokenSource } from "./options.js";
+import { checkOptions, type OpenOptions } from "./options.js";
 import { report } from "../base/report.js";
 import type { MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import { Session } from "./session.js";
 import { LiveStatus } from "./status.js";
-import { Asker } from "./token.js";
+import { Asker, type TokenSource } from "./token.js";
 import { FileLink, type FileMeans } from "./file-link.js";
 import { Views } from "../views/views.js";
 import type { Wasm } from "../wasm/wasm.js";
@@ -44,7 +44,10 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
     const { core } = living;
     const onError = (error: unknown): void => status.fail(error);
     const documents = new Documents(core, options.schema, onError);
-    const views = new Views(core, options.schema.classes, documents, status, onError, (def) => session.leave(def));
+    const views = new Views(core, options.schema.classes, documents, status, onError, {
+      leave: (def) => session.leave(def),
+      guard: (call) => session.guard(call),
+    });
     const session: Session<S, O> = new Session<S, O>({
       core,
       living,
@@ -87,10 +90,9 @@ function meansOf(session: Session, host: SessionHost, { org, databases }: CoreOp
       return properties.filter(([, type]) => type.startsWith("file")).map(([name]) => name);
     },
     follow: (className, match, callback) => {
-      const held = session.hold(className, match as MatchOf<SchemaDeclaration[string]>);
-      const tell = (): void => callback(held.docs);
-      const stop = held.subscribe(tell);
-      tell();
+      const list = session.collection(className, match as MatchOf<SchemaDeclaration[string]>);
+      const stop = list.subscribe(callback);
+      callback(list.docs);
       return stop;
     },
   };
@@ -131,7 +133,7 @@ class SessionHost implements DeviceHost {
     files: FileLink | undefined,
   ) {
     this.#status = status;
-    this.#token = typeof token === "function" ? new Asker(token, (error) => status.fail(error)) : token;
+    this.#token = typeof token === "function" ? new Asker(token, (error) => status.pause(error)) : token;
     this.#application = application;
     this.#options = options;
     this.#files = files;
@@ -184,7 +186,7 @@ class SessionHost implements DeviceHost {
   status(json: string): void {
     try {
       const status = JSON.parse(json) as CoreStatus;
-      if (this.#refusal) Object.assign(status, { storage: "memory", error: status.error ?? errorOf(this.#refusal) });
+      if (this.#refusal) Object.assign(status, { storage: "memory", error: status.error ?? this.#refusal });
       this.#status.update(status);
       this.#views?.heard();
       // The core can close by itself: its store was deleted, or taken over by a newer version.
@@ -226,9 +228,4 @@ class SessionHost implements DeviceHost {
     if (this.#given !== undefined && this.#given !== refused) return this.#given;
     return this.token(refused !== undefined);
   }
-}
-
-/** An error in the form that the core uses. */
-function errorOf({ code, kind, retryable, message, cure }: EscaleError): CoreStatus["error"] {
-  return { code, kind, retryable, message, cure };
 }

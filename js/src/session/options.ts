@@ -11,7 +11,7 @@ import type { Door, PasskeySource } from "./entry.js";
 import type { FilesSource } from "./files.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { Mode } from "./status.js";
-import { checkToken } from "./token.js";
+import { checkToken, type TokenSource } from "./token.js";
 import { checkUnicode } from "../base/unicode.js";
 
 /** Shortest interval of polling: the bound of `src/limits.rs`. */
@@ -20,13 +20,6 @@ const POLL_EVERY_LEAST_MS = 1_000;
 const TEXT_CHARS_MAX = 1_024;
 const KEY_BYTES = 32;
 const MODES: readonly string[] = ["synced", "incognito", "avion"] satisfies Mode[];
-
-/**
- * Fetches a token. `refused` is true if the server refused the last one. Returning undefined leaves the session paused.
- * If it throws, rejects, or takes more than 10 s, `status.error` says so, and it is called again at growing intervals. An
- * answer that comes late counts.
- */
-export type TokenSource = (why: { readonly refused: boolean }) => string | undefined | Promise<string | undefined>;
 
 /** The options of `open`. */
 export interface OpenOptions<
@@ -200,9 +193,10 @@ function checkUrl(text: string): string {
   } catch {
     throw bad("server: not a URL");
   }
-  if (url.protocol !== "http:" && url.protocol !== "https:") throw bad("server: must be http or https");
-  if (url.search || url.hash) throw bad("server: a URL without a query and without a fragment");
-  if (url.username || url.password) throw bad("server: no name or password in the URL; use token");
+  const { protocol, search, hash, username, password } = url;
+  if (!/^https?:$/.test(protocol) || search || hash || username || password) {
+    throw bad("server: must be http or https, without a query, a fragment, a name and a password");
+  }
   return url.href.replace(/\/+$/, "");
 }
 

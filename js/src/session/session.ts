@@ -41,13 +41,11 @@ import { notLoaded } from "../views/waiting.js";
 import { isSameList, orNone, type LiveQuestion } from "../views/live-query.js";
 import type { Composite, ItemsOf, TreeOf } from "../views/composite.js";
 import type { LiveCallback, Stop } from "../views/view.js";
-import type { ScopeRules } from "../views/scope.js";
-import type { Collection, Held, HoldOptions, Views } from "../views/views.js";
+import type { ScopeOptions, ScopeRules } from "../views/scope.js";
+import { itemsMatch } from "../views/def.js";
+import type { Collection, LeaseOptions, Views, Wanted } from "../views/views.js";
 import { Writes } from "../writes/writes.js";
 import { checkKey, classOf, joinedKey } from "../schema/writing.js";
-
-/** How long a held subscription stays by default: 30 days. */
-const KEEP_MS = 2_592_000_000;
 
 export type { Inspection, Meta, QuotaState } from "./parts.js";
 
@@ -89,11 +87,11 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.status = this.#status = parts.status;
     this.#documents = parts.documents;
     this.#views = parts.views;
-    this.#writes = new Writes(parts, (call) => this.#guard(call));
+    this.#writes = new Writes(parts, (call) => this.guard(call));
     this.refused = this.#writes.refused;
     this.journal = Object.freeze({
       sweep: async (options = {}) => {
-        const rule = this.#guard(() => checkSweep(options));
+        const rule = this.guard(() => checkSweep(options));
         return JSON.parse(await this.#ask(() => this.#core.sweep(rule))) as Swept;
       },
     });
@@ -132,53 +130,51 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   /**
-   * Subscribes to the documents of a match. Calls back with those that are held, then at every change. The function
-   * that it returns stops the callback; the subscription stays until {@link unsubscribe}.
+   * Subscribes to the documents of a match. Calls back with those that are held, then at every change, until the function
+   * that it returns is called. The subscription stays `keep` longer.
    */
   live<C extends ClassName<S>>(
     className: C,
     match: MatchOf<S[C]>,
     callback: LiveCallback<DocumentOf<S[C]>>,
+    options?: LeaseOptions,
   ): Stop {
     checkCallback("live", callback);
-    return this.#guard(() =>
-      this.#views.live(className, this.#def(className, match), callback as LiveCallback<object>, keyOf(match)),
-    );
+    return this.guard(() => this.#views.live(this.#wanted(className, match), options, callback as LiveCallback<object>));
   }
 
-  /** Subscribes to the documents of a match, and keeps them in memory. */
-  collection<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>): Collection<DocumentOf<S[C]>> {
-    const collection = this.#guard(() => this.#views.collection(className, this.#def(className, match), keyOf(match)));
+  /** The documents of a match. Listening to them or waiting for them subscribes; the subscription stays `keep` longer. */
+  collection<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>, options?: LeaseOptions): Collection<DocumentOf<S[C]>> {
+    const collection = this.guard(() => this.#views.collection(this.#wanted(className, match), options));
     return collection as Collection<DocumentOf<S[C]>>;
   }
 
-  /**
-   * The documents of a match, subscribed to by its first listener. The subscription ends `keep` after the last one, while
-   * no other tab has the store open; or it ends at a later opening. If `live` or `collection` subscribe too, it stays.
-   */
-  hold<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>, options: HoldOptions = {}): Held<DocumentOf<S[C]>> {
-    const held = this.#guard(() => this.#views.held(className, this.#def(className, match), options.keep ?? KEEP_MS, keyOf(match)));
-    return held as Held<DocumentOf<S[C]>>;
-  }
-
-  /** Subscribes to a document and to its items of these classes, and shows them together. */
+  /** A document and its items of these classes, together. Listening or waiting subscribes, as in {@link collection}. */
   document<C extends ClassName<S>, I extends ItemsOf<S, C> = never>(
     className: C,
     key: KeyOf<S[C]>,
-    { items = [] }: { readonly items?: readonly I[] } = {},
+    { items = [], ...options }: { readonly items?: readonly I[] } & LeaseOptions = {},
   ): Composite<TreeOf<S, C, I>> {
-    const defOf = (of: string, match: object): string => this.#def(of, match);
-    return this.#guard(() => this.#views.composite(className, checkKey(key), items, defOf)) as Composite<TreeOf<S, C, I>>;
+    return this.guard(() => {
+      const parts = checkKey(key);
+      const all = items.map((item) => {
+        const declared = this.classes[item as string];
+        if (declared?.in !== className) throw raise("bad_option", `items: class ${item} is not \`in\` ${className}`);
+        return { className: item, def: this.#def(item, itemsMatch(declared, parts)) };
+      });
+      return this.#views.composite([this.#wanted(className, { key: parts }), ...all], options);
+    }) as Composite<TreeOf<S, C, I>>;
   }
 
   /**
-   * Subscribes to all that the held documents lead to by these rules, with no network too. The rules alone subscribe to
-   * those classes: other subscriptions end, once every class that leads there is loaded. Stopping it ends none.
+   * Subscribes to all that the held documents lead to by these rules, with no network too. A subscription ends once no
+   * document leads to it any more, unless somebody else listens to it or keeps it for ever. With `exclusive` all other
+   * subscriptions to those classes end, too. After a stop, they stay as long as any other.
    */
-  scope(rules: ScopeRules<S>): Stop {
+  scope(rules: ScopeRules<S>, { exclusive = false }: ScopeOptions = {}): Stop {
     const read = (className: string, text: string): Promise<object[]> => this.#load(className, () => this.#core.query(className, text));
-    const defOf = (className: string, match: unknown): string => this.#guard(() => this.#def(className, match));
-    return this.#guard(() => this.#views.scope(rules, { read, defOf }));
+    const defOf = (className: string, match: unknown): string => this.guard(() => this.#def(className, match));
+    return this.guard(() => this.#views.scope(rules, { read, defOf, isExclusive: exclusive }));
   }
 
   /** The document of that key, if the session holds it. */
@@ -197,13 +193,13 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** Starts a query over the documents of a class that the session holds, by its indexes. */
   query<C extends ClassName<S>>(className: C): Query<S[C]> {
-    return new Query<S[C]>(this.#guard(() => this.#sourceOf(className)));
+    return new Query<S[C]>(this.guard(() => this.#sourceOf(className)));
   }
 
   /** The metadata of a document of this session. Undefined once another version has replaced it, or it has left. */
   meta(document: object): Meta | undefined {
     const id = this.#documents.idOf(document);
-    return id === undefined ? undefined : this.#guard(() => this.#core.meta(id));
+    return id === undefined ? undefined : this.guard(() => this.#core.meta(id));
   }
 
   /** Creates or replaces a document; restores a deleted one. */
@@ -246,7 +242,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** The operations that wait for the server, in order. Refused ones are in {@link refused}. */
   pending(): readonly PendingOperation[] {
-    return this.#guard(() => this.#writes.pending());
+    return this.guard(() => this.#writes.pending());
   }
 
   /** Sends the operations again that a restriction of the account has blocked: once `status.restriction` is lower. */
@@ -262,7 +258,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** Ids of operations that the server had accepted, but lost when it was restored from a backup. */
   lostByServer(): readonly string[] {
-    return this.#guard(() => this.#core.lostByServer());
+    return this.guard(() => this.#core.lostByServer());
   }
 
   /** The writes of a document on this device, oldest first, as far as the journal still holds them. */
@@ -271,7 +267,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     key: KeyOf<S[C]>,
   ): Promise<readonly PastState<DocumentOf<S[C]>>[]> {
     const text = await this.#ask(() => this.#core.history(this.#checkedClass(className), checkKey(key)));
-    return this.#guard(() =>
+    return this.guard(() =>
       (JSON.parse(text) as PastAction[]).map(({ data, ...past }) => {
         const doc = data && documentOf(this.#schema, className, reviveMap(data));
         return Object.freeze({ ...past, doc: doc as DocumentOf<S[C]> | null });
@@ -284,7 +280,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** Ends the subscription to a def, as {@link subscriptions} lists it. */
   unsubscribe(def: string): void;
   unsubscribe(classOrDef: string, match?: unknown): void {
-    this.#guard(() => {
+    this.guard(() => {
       const def = match === undefined ? classOrDef : this.#def(classOrDef, match);
       this.leave(def);
       this.#views.end(def);
@@ -304,7 +300,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** The defs subscribed to, those of earlier openings included. */
   subscriptions(): string[] {
-    return this.#guard(() => this.#core.subscriptions());
+    return this.guard(() => this.#core.subscriptions());
   }
 
   /** Changes the mode, in every tab that has the store open. */
@@ -357,7 +353,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** Closes the session, in every tab, and deletes everything that the device stores for this org and account. */
   async wipe(): Promise<void> {
-    this.#guard(() => {});
+    this.guard(() => {});
     await this.#finish(async () => {
       await this.#core.wipe();
       await this.#device.wipe();
@@ -373,7 +369,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** The stored records, at most `limit` of them, and the contents of memory, for inspectors. */
   async inspect({ limit = 100 }: { limit?: number } = {}): Promise<Inspection> {
     const store = await this.#ask(() => this.#core.inspect(limit));
-    return { store, memory: this.#guard(() => this.#core.memory()) };
+    return { store, memory: this.guard(() => this.#core.memory()) };
   }
 
   /** The document of a key, if it can be given without waiting. Errors are ignored: the slow path throws them again. */
@@ -399,12 +395,12 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     };
     const count = async (parts: QueryParts): Promise<number> =>
       (await this.#askTwice(async () => this.#core.query(className, textOf(parts)))).length;
-    const state = (parts: QueryParts): QueryState => this.#guard(() => this.#views.stateOf(className, parts.in));
+    const state = (parts: QueryParts): QueryState => this.guard(() => this.#views.stateOf(className, parts.in));
     const start = <T>(parts: QueryParts, question: Omit<LiveQuestion<T>, "onError" | "state">): Stop =>
-      this.#guard(() => this.#views.queries.start(className, textOf(parts), { ...question, state: () => this.#views.stateOf(className, parts.in) }));
+      this.guard(() => this.#views.queries.start(className, textOf(parts), { ...question, state: () => this.#views.stateOf(className, parts.in) }));
     return {
       declared, docs, count, state,
-      def: (match) => this.#guard(() => this.#def(className, match)),
+      def: (match) => this.guard(() => this.#def(className, match)),
       live: (parts, callback) => start(parts, { ask: () => orNone(docs(parts), []), isSame: isSameList, callback }),
       liveCount: (parts, callback) => start(parts, { ask: () => orNone(count(parts), 0), isSame: Object.is, callback }),
     };
@@ -426,6 +422,10 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return this.#core.def(this.#checkedClass(className), JSON.stringify(checkMatch(match)));
   }
 
+  #wanted(className: string, match: unknown): Wanted {
+    return { className, def: this.#def(className, match), key: keyOf(match as { key?: unknown }) };
+  }
+
   #checkedClass(className: string): string {
     classOf(this.#schema, className);
     return className;
@@ -440,7 +440,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** Like {@link #ask}, but repeats a call once, in the next instance, if the death of an instance cut it short. */
   async #askTwice<T>(call: () => Promise<T>): Promise<T> {
     try {
-      return await this.#guard(call);
+      return await this.guard(call);
     } catch (error) {
       if (this.#errorOf(error).code !== "panicked") throw this.#errorOf(error);
       await this.#living.settled();
@@ -450,13 +450,14 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   async #ask<T>(call: () => Promise<T>): Promise<T> {
     try {
-      return await this.#guard(call);
+      return await this.guard(call);
     } catch (error) {
       throw this.#errorOf(error);
     }
   }
 
-  #guard<T>(call: () => T): T {
+  /** @internal Makes a call of the core, or throws if the session is over. */
+  guard<T>(call: () => T): T {
     if (this.#closing || this.#status.phase === "closed") throw raise("closed", "the session is closed");
     try {
       return call();

@@ -55,7 +55,12 @@ export interface Status extends StatusValue {
   subscribe(callback: (status: StatusValue) => unknown): Stop;
 }
 
+/** Each field of the value is a field of the status. */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type -- the constructor defines them
+export interface LiveStatus extends StatusValue {}
+
 /** The status that a session keeps: the core's reports, and the errors of this side. */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- as above
 export class LiveStatus implements Status {
   readonly #callbacks = new Set<{ call: (status: StatusValue) => unknown }>();
   #value: StatusValue;
@@ -64,6 +69,9 @@ export class LiveStatus implements Status {
   /** The defs that the server refuses, and those that this side does. */
   #byServer: StatusValue["faults"] = {};
   #here: StatusValue["faults"] = {};
+  /** The phase that the core reported last, and why the application's token function fails. */
+  #phase: Phase = "opening";
+  #paused: EscaleError | undefined;
   /** The error with which the application's adapter failed last. */
   #adapterError: unknown;
 
@@ -81,43 +89,13 @@ export class LiveStatus implements Status {
       faults: Object.freeze({}),
       restriction: 0,
     });
+    for (const name of Object.keys(this.#value) as (keyof StatusValue)[]) {
+      Object.defineProperty(this, name, { get: () => this.#value[name] });
+    }
   }
 
   get value(): StatusValue {
     return this.#value;
-  }
-  get mode(): Mode {
-    return this.#value.mode;
-  }
-  get phase(): Phase {
-    return this.#value.phase;
-  }
-  get updates(): StatusValue["updates"] {
-    return this.#value.updates;
-  }
-  get leads(): boolean {
-    return this.#value.leads;
-  }
-  get pending(): number {
-    return this.#value.pending;
-  }
-  get progress(): StatusValue["progress"] {
-    return this.#value.progress;
-  }
-  get storage(): StatusValue["storage"] {
-    return this.#value.storage;
-  }
-  get damaged(): StatusValue["damaged"] {
-    return this.#value.damaged;
-  }
-  get error(): EscaleError | null {
-    return this.#value.error;
-  }
-  get faults(): StatusValue["faults"] {
-    return this.#value.faults;
-  }
-  get restriction(): number {
-    return this.#value.restriction;
   }
 
   subscribe(callback: (status: StatusValue) => unknown): Stop {
@@ -138,10 +116,11 @@ export class LiveStatus implements Status {
     // eslint-disable-next-line no-console -- it is a warning, not an error of the page
     if (isNews && status.error?.code === "bad_reply") console.warn(`escale: bad_reply: ${status.error.message}`);
     this.#coreError = told;
+    this.#phase = status.phase;
     this.#byServer = Object.fromEntries(Object.entries(status.faults).map(([def, fault]) => [def, new EscaleError(fault)]));
     this.#set({
       mode: status.mode,
-      phase: status.phase,
+      phase: this.#now(),
       updates: status.updates,
       leads: status.leads,
       pending: status.pending,
@@ -170,7 +149,7 @@ export class LiveStatus implements Status {
 
   /** The core's messages name the adapter if it failed. */
   #errorOf(error: CoreError): EscaleError {
-    return new EscaleError(error, error.message.includes("adapter") ? this.#adapterError : undefined);
+    return toEscaleError(error, error.message.includes("adapter") ? this.#adapterError : undefined);
   }
 
   /** The defs that the server refuses, each with its reason. */
@@ -181,26 +160,38 @@ export class LiveStatus implements Status {
   /** These defs are refused on this side, and no others. */
   refuse(faults: StatusValue["faults"]): void {
     this.#here = faults;
-    this.#set({ ...this.#value, faults: this.#faults() });
+    this.#set({ faults: this.#faults() });
   }
 
   #faults(): StatusValue["faults"] {
     return Object.freeze({ ...this.#byServer, ...this.#here });
   }
 
+  /** The core waits for a token, and does not know why none comes. */
+  #now(): Phase {
+    return this.#paused && this.#phase === "opening" ? "paused" : this.#phase;
+  }
+
+  /** The application's token function fails for this reason, or does no more. */
+  pause(error?: EscaleError): void {
+    if (!error && !this.#paused) return;
+    this.#paused = error;
+    this.#set({ phase: this.#now(), error: error ?? this.#value.error });
+  }
+
   /** Records an error of this side that belongs to no call. */
   fail(error: unknown): void {
-    this.#set({ ...this.#value, error: toEscaleError(error) });
+    this.#set({ error: toEscaleError(error) });
   }
 
   /** The session is over, even if the core still reports. */
   close(): void {
     if (this.#value.phase === "closed") return;
-    this.#set({ ...this.#value, phase: "closed", updates: null, leads: false, progress: null });
+    this.#set({ phase: (this.#phase = "closed"), updates: null, leads: false, progress: null });
   }
 
-  #set(value: StatusValue): void {
-    this.#value = Object.freeze(value);
+  #set(changed: Partial<StatusValue>): void {
+    this.#value = Object.freeze({ ...this.#value, ...changed });
     for (const entry of [...this.#callbacks]) {
       if (this.#callbacks.has(entry)) callSafely(entry.call, this.#value);
     }

@@ -1,7 +1,6 @@
 /** Asks the application for a token, again and again while its function fails. */
 
 import { raise, type EscaleError } from "../base/errors.js";
-import type { TokenSource } from "./options.js";
 
 /** How long the function may take before the status says so. Its answer counts all the same, however late it comes. */
 const SILENT_MS = 10_000;
@@ -10,13 +9,21 @@ const PAUSE_MS = 1_000;
 
 type Token = string | undefined;
 
+/**
+ * Fetches a token. `refused` is true if the server refused the last one. Returning undefined leaves the session paused.
+ * If it throws, rejects, or takes more than 10 s, `status.error` says so, and it is called again at growing intervals. An
+ * answer that comes late counts.
+ */
+export type TokenSource = (why: { readonly refused: boolean }) => string | undefined | Promise<string | undefined>;
+
 /** Refuses a token that no header can carry. */
 export function checkToken(token: Token): void {
   if (token && !/^[!-~]+$/.test(token)) throw raise("bad_option", "token: a header cannot carry it");
 }
 
 export class Asker {
-  readonly #fail: (error: EscaleError) => void;
+  /** Hears why the function fails, and nothing once it gives a token again. */
+  readonly #fail: (error?: EscaleError) => void;
   #source: TokenSource | undefined;
   #answer: Promise<Token> | undefined;
   /** Resolves it. */
@@ -24,7 +31,7 @@ export class Asker {
   /** Ends the pause before the next attempt, if there is one. */
   #hurry: (() => void) | undefined;
 
-  constructor(source: TokenSource, fail: (error: EscaleError) => void) {
+  constructor(source: TokenSource, fail: (error?: EscaleError) => void) {
     this.#source = source;
     this.#fail = fail;
   }
@@ -51,7 +58,7 @@ export class Asker {
       clearTimeout(timer);
       if (hasFailed || this.#resolve !== resolve) return;
       hasFailed = true;
-      this.#fail(raise("unauthorized", "the token function of the application failed", cause));
+      this.#fail(raise("unauthorized", "the token function failed", cause));
       const again = (): void => {
         clearTimeout(timer);
         this.#hurry = undefined;
@@ -66,6 +73,7 @@ export class Asker {
       const token = await this.#source?.({ refused });
       checkToken(token);
       clearTimeout(timer);
+      this.#fail();
       resolve(token);
       if (this.#resolve === resolve) this.#hurry = this.#answer = this.#resolve = undefined;
     } catch (cause) {

@@ -24,9 +24,7 @@ export class MemoryDevice {
     for (const [name, database] of this.#databases) {
       const copy = new Database();
       for (const [table, { entries }] of database.tables) {
-        const rows = new Table();
-        for (const [key, entry] of entries) rows.entries.set(key, entry);
-        copy.tables.set(table, rows);
+        copy.tables.set(table, Object.assign(new Table(), { entries: new Map(entries) }));
       }
       copies.set(name, copy);
     }

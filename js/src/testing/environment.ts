@@ -107,8 +107,8 @@ export function provide(): void {
   if (users++ > 0) return;
   const scope = globalThis as { [name: string]: unknown };
   const add = (target: object, name: string, value: unknown): void => {
-    if (name in target && (target as { [name: string]: unknown })[name] !== undefined) return;
-    Object.defineProperty(target, name, { value, configurable: true, writable: true, enumerable: false });
+    if ((target as { [name: string]: unknown })[name] !== undefined) return;
+    Object.defineProperty(target, name, { value, configurable: true, writable: true });
     restore.push(() => Reflect.deleteProperty(target, name));
   };
   add(scope, "IDBKeyRange", KeyRange);

@@ -15,13 +15,13 @@ export class Line {
   #lost = 0;
   #defs: readonly string[] = [];
   #on: ((frame: object) => void) | undefined;
-  /** By def: the highest version of the server when its last complete answer was made. */
+  /** By def: how many changes the server had had when its last complete answer was made. */
   readonly #answered = new Map<string, number>();
 
   constructor(server: Server, heard: () => void) {
     this.#server = server;
     this.#heard = heard;
-    server.listeners.add((defs, v) => this.#hint([...defs].map((def) => [def, v])));
+    server.listeners.add((defs) => this.#hint([...defs]));
     this.adapter = {
       sync: (request) => this.#sync(request as SyncRequest),
       listen: (defs, on) => {
@@ -35,21 +35,19 @@ export class Line {
 
   /** Whether the session has had the server's last change of these defs. */
   isCurrent(defs: readonly string[]): boolean {
-    const { changes } = this.#server.db;
-    return defs.every((def) => (this.#answered.get(def) ?? -1) >= (changes.get(def) ?? 0));
+    return defs.every((def) => (this.#answered.get(def) ?? -1) >= this.#server.lastChange(def).at);
   }
 
   /** Cuts the connection. The session notices at its next request, which a hint brings about. */
   cut(): void {
-    this.#hint(this.#defs.map((def) => [def, this.#server.db.highest]));
+    this.#hint(this.#defs.map((def) => [def, this.#server.highest]));
     this.isCut = true;
   }
 
   /** Mends it. Changes that the session has missed are hinted. */
   mend(): void {
     this.isCut = false;
-    const { changes } = this.#server.db;
-    this.#hint(this.#defs.filter((def) => !this.isCurrent([def])).map((def) => [def, changes.get(def) ?? 0]));
+    this.#hint(this.#defs.filter((def) => !this.isCurrent([def])).map((def) => [def, this.#server.lastChange(def).v]));
   }
 
   /** The answer of the next request is lost: the server has carried it out. */
@@ -82,13 +80,13 @@ export class Line {
     while (this.#gates.size > 0) await Promise.all(this.#gates);
     try {
       if (this.isCut || this.isOver) throw new Error("the test has cut the network");
-      const reply = this.#server.sync(request);
+      const { text, whole } = this.#server.sync(request);
       if (this.#lost > 0) {
         this.#lost -= 1;
         throw new Error("the test has lost the answer");
       }
-      for (const { def, next } of reply.parts) if (next === undefined) this.#answered.set(def, this.#server.db.highest);
-      return JSON.stringify(reply);
+      for (const def of whole) this.#answered.set(def, this.#server.changes);
+      return text;
     } finally {
       this.#heard();
     }

@@ -1,22 +1,22 @@
 /** A world for tests: a server in memory, devices in memory, and sessions that a test cuts off, kills and lets settle. */
 
-import { EscaleError, init } from "../index.js";
+import { copyOf, Fault } from "escale-handler/engine";
+import type { ErrorKind, KindLetter } from "../base/error-codes.js";
+import { init, internal, type EscaleError } from "../index.js";
 import type { OpenInMemory } from "../package.js";
 import type { OpenOptions } from "../session/options.js";
-import { raised } from "../base/raised.js";
+import { faultOf, raised } from "../platform/errors.js";
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import type { Schema } from "../schema/schema.js";
-import { reviveMap } from "../schema/values.js";
+import { encodeArgs, encodeChanges } from "../schema/writing.js";
 import type { Session } from "../session/session.js";
 import type { InitInput } from "../wasm/wasm.js";
 import type { Conflicts, Operations } from "../writes/operation-types.js";
 import { MemoryDevice } from "./device.js";
 import { followDate, provide, release, tellOnline } from "./environment.js";
-import { Fault } from "./fault.js";
 import { Line } from "./line.js";
 import type { Op, ServerOperation } from "./operations.js";
 import { Server } from "./server.js";
-import { encodeArgs, encodeChanges } from "./values.js";
 
 /** The org of every world. */
 const ORG = "testing";
@@ -63,14 +63,16 @@ export type WorldOpenOptions<S extends SchemaDeclaration, O extends Operations<S
 export interface Refusal {
   /** The default is `forbidden`. Codes of the application's own server are possible as well. */
   code?: string | undefined;
-  /** The default is `A`; see docs/protocol.md. The session sends operations of the kinds C, X and O again. */
-  kind?: "A" | "N" | "S" | "C" | "X" | "O" | undefined;
+  /** The default is `refused`. The session sends operations of the kinds `retry`, `unexpected` and `unavailable` again. */
+  kind?: Exclude<ErrorKind, "bug" | "outdated"> | undefined;
   message?: string | undefined;
 }
 
 /** The error that the server part of an operation throws, to refuse it. */
-export function refusal({ code = "forbidden", kind = "A", message = "the test refuses this operation" }: Refusal = {}): Error {
-  return new Fault(code, kind, message);
+export function refusal({ code = "forbidden", kind = "refused", message = "the test refuses this operation" }: Refusal = {}): Error {
+  const [letter] = Object.entries(internal.KINDS).find(([, word]) => word === kind) ?? [];
+  if (!letter) throw raised("bad_option", `kind: ${kind} is none`);
+  return new Fault(code, letter as KindLetter, message, { phase: 1 });
 }
 
 interface Device {
@@ -111,7 +113,8 @@ export async function testing<S extends SchemaDeclaration, O extends Operations<
 export class World<S extends SchemaDeclaration, O extends Operations<S>> {
   readonly #options: TestingOptions<S, O>;
   readonly #server: Server;
-  readonly #devices = new Map<string, Device>();
+  /** By name. A session in incognito has a device without one, which is not kept. */
+  readonly #devices = new Map<string | undefined, Device>();
   readonly #opened = new Set<Opened<S, O>>();
   readonly #waiting = new Set<() => void>();
   /** The faults and writes that come before the next operations, one for each. */
@@ -136,7 +139,7 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
       pageRows,
     });
     // Parents come before their items.
-    const isItem = (name: string): number => Number(this.#server.classes.get(name)?.in !== undefined);
+    const isItem = (name: string): number => Number(options.schema.classes[name]?.in !== undefined);
     for (const [name, all] of Object.entries(documents).sort(([a], [b]) => isItem(a) - isItem(b))) {
       for (const data of all as readonly object[]) this.#write("doc.put", name, { data: encodeArgs(data) });
     }
@@ -157,20 +160,20 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
     for (const name of ["org", "schema", "server", "account"]) {
       if (name in given) throw raised("bad_option", `${name}: the world gives it`);
     }
-    const isStored = given.mode !== "incognito";
-    if (isStored && [...this.#opened].some((one) => one.device === device)) {
+    const stored = given.mode === "incognito" ? undefined : device;
+    if (stored !== undefined && [...this.#opened].some((one) => one.device === stored)) {
       throw raised("bad_option", `device: ${device} has an open session; close or kill it, or name another device`);
     }
     const line = new Line(this.#server, () => this.#wake());
     if (this.#isCut) line.isCut = true;
     const { schema, operations, conflicts } = this.#options;
-    const secret = isStored && given.passphrase === undefined && given.key === undefined ? { key: new Uint8Array(32).fill(7) } : {};
+    const secret = stored !== undefined && given.passphrase === undefined && given.key === undefined ? { key: new Uint8Array(32).fill(7) } : {};
     // Two devices are never two tabs of one store.
-    const account = `${this.#name}-${isStored ? device : "incognito"}`;
+    const account = `${this.#name}-${stored ?? "incognito"}`;
     const options = { operations, conflicts, ...given, ...secret, org: ORG, account, schema, server: line.adapter };
-    const { memory, opener } = await this.#device(isStored ? device : undefined);
+    const { memory, opener } = await this.#device(stored);
     const session = (await opener(options as unknown as OpenOptions<S>, memory.factory)) as unknown as Session<S, O>;
-    const opened = { session, line, device: isStored ? device : undefined };
+    const opened = { session, line, device: stored };
     this.#opened.add(opened);
     session.status.subscribe(({ phase }) => {
       if (phase === "closed") this.#end(opened);
@@ -210,8 +213,9 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
   /** The server refuses the next operation of any session. */
   refuse(why: Refusal = {}): void {
     this.#guard();
+    const fault = refusal(why);
     this.#planned.push(() => {
-      throw refusal(why);
+      throw fault;
     });
   }
 
@@ -238,7 +242,7 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
     this.#guard();
     const opened = this.#find(session);
     opened.line.isOver = true;
-    const device = opened.device === undefined ? undefined : this.#devices.get(opened.device);
+    const device = this.#devices.get(opened.device);
     // From here on the page writes to records that nobody opens.
     if (device) device.memory = device.memory.copy();
     this.#end(opened);
@@ -291,8 +295,9 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
     const declared = this.#options.schema.classes[className];
     if (!declared) throw raised("unknown_class", `the schema has no class ${className}`);
     const found = this.#server.documents(className).map(({ data }) => {
-      const own = Object.entries(data).filter(([name]) => name !== "release");
-      return reviveMap(Object.fromEntries(own));
+      const own = copyOf(data);
+      delete own["release"];
+      return own;
     });
     const keyOf = (data: object): string => declared.key.map((name) => String((data as { [name: string]: unknown })[name])).join("/");
     return found.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)) as unknown as DocumentOf<S[C]>[];
@@ -358,7 +363,7 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
   }
 
   async #device(name: string | undefined): Promise<Device> {
-    const known = name === undefined ? undefined : this.#devices.get(name);
+    const known = this.#devices.get(name);
     if (known) return known;
     let opener: OpenInMemory | undefined;
     // The hook of rehearsals: an opener of its own, so that devices share no instance of the wasm.
@@ -403,7 +408,7 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
 /** The error of `settled`. The session itself has none: it still waits for something. */
 function late(unsettled: string): EscaleError {
   const cure = "Let the test release what it holds (`online()`, the function of `slow()`), or give `testing` the `clock` of fake timers.";
-  return new EscaleError({ code: "timeout", kind: "X", retryable: true, message: `settled: ${unsettled}`, cure });
+  return faultOf({ timeout: ["X", cure] }, "timeout", `settled: ${unsettled}`);
 }
 
 /** Lets everything run that is due: a message comes after it, and no clock of a test holds it back. */

@@ -49,27 +49,34 @@ export class Leases {
   /** The lease of a subscription that holders began, as the device keeps it; 0 for all others. */
   atRest(def: string): number {
     const lease = this.#leases.get(def);
-    return lease ? today() * DAYS + Math.min(Math.ceil(lease.keepMs / DAY_MS), DAYS - 1) : 0;
+    return lease ? restOf(lease) : 0;
   }
 
   /** A holder comes. `isNew`: the subscription began for it. The function that it returns lets the holder go. */
   hold(def: string, keepMs: number, isNew: boolean): Stop {
-    const kept = isNew || this.#leases.has(def) ? 0 : this.#core.list(def).lease;
-    if (kept || isNew) this.#leases.set(def, { holders: 0, keepMs: (kept % DAYS) * DAY_MS, rest: kept });
-    const lease = this.#leases.get(def);
+    const known = this.#leases.get(def);
+    const kept = isNew || known ? 0 : this.#core.list(def).lease;
     // It stays for good.
-    if (!lease) return () => {};
+    if (!isNew && !known && !kept) return () => {};
+    const lease = known ?? { holders: 0, keepMs: (kept % DAYS) * DAY_MS, rest: kept };
     lease.keepMs = Math.max(lease.keepMs, keepMs);
+    // This throws if there is no such def.
     this.#rest(def, lease);
+    this.#leases.set(def, lease);
     if (lease.holders++ === 0) this.#wait(def, lease, Infinity);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
       if (--lease.holders > 0 || this.#leases.get(def) !== lease) return;
-      this.#rest(def, lease);
+      this.#tryRest(def, lease);
       this.#wait(def, lease, lease.keepMs);
     };
+  }
+
+  /** Whether a subscription ends by itself, because nobody holds it. */
+  isIdle(def: string): boolean {
+    return this.#leases.get(def)?.holders === 0;
   }
 
   /** The subscription stays for good, or it has ended. Returns whether it was held. */
@@ -85,13 +92,17 @@ export class Leases {
 
   /** Gives the device the lease, if it has changed: with the day, or with a longer time. This also subscribes. */
   #rest(def: string, lease: Lease): void {
-    const rest = this.atRest(def);
+    const rest = restOf(lease);
     if (rest === lease.rest) return;
+    this.#begin(def, rest);
     lease.rest = rest;
+  }
+
+  #tryRest(def: string, lease: Lease): void {
     try {
-      this.#begin(def, rest);
+      this.#rest(def, lease);
     } catch {
-      // The core has just died: the next one will be given it.
+      // The core has just died: the next one is given it.
     }
   }
 
@@ -101,7 +112,7 @@ export class Leases {
     clearTimeout(lease.timer);
     lease.timer = later(() => {
       if (ms === now) return void this.#due(def, lease);
-      if (lease.holders > 0) this.#rest(def, lease);
+      if (lease.holders > 0) this.#tryRest(def, lease);
       this.#wait(def, lease, ms - now);
     }, now);
   }
@@ -145,6 +156,11 @@ export class Leases {
     // The leader holds this lock, and every other tab waits for it.
     return [...held, ...pending].filter(({ name }) => name === `${this.#name}-lead`).length < 2;
   }
+}
+
+/** A lease as the device keeps it. */
+function restOf({ keepMs }: Lease): number {
+  return today() * DAYS + Math.min(Math.ceil(keepMs / DAY_MS), DAYS - 1);
 }
 
 /** The day, counted from 1970. */

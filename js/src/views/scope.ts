@@ -9,6 +9,7 @@ import { isMap } from "../schema/values.js";
 import { classOf as declaredClass } from "../schema/writing.js";
 import type { Status } from "../session/status.js";
 import { classOf, itemsMatch } from "./def.js";
+import type { Stop } from "./view.js";
 
 /** Selects documents of a class, as in `live`. With `items`, the items of that document are subscribed to, too. */
 export type ScopeMatch<S extends SchemaDeclaration, C extends ClassName<S>> =
@@ -24,6 +25,12 @@ export type ScopeRules<S extends SchemaDeclaration> = {
 
 /** The query of all documents of a class. */
 export const ALL = textOf({ where: [] });
+
+/** How a scope treats the subscriptions of others. */
+export interface ScopeOptions {
+  /** Whether all other subscriptions to the classes that the rules lead to end, with the error `out_of_scope`. */
+  readonly exclusive?: boolean | undefined;
+}
 
 /** The rules as JavaScript has them. */
 export interface Rules {
@@ -41,8 +48,12 @@ export interface ScopeHost {
   defOf(className: string, match: unknown): string;
   /** The documents of a class that the session holds and that satisfy a query. */
   read(className: string, query: string): Promise<readonly object[]>;
-  subscribe(className: string, def: string): void;
-  unsubscribe(def: string): void;
+  /** Subscribes for the scope, until the function is called. */
+  hold(className: string, def: string): Stop;
+  /** No document leads to a subscription any more. */
+  end(def: string): void;
+  /** Whether the scope ends all other subscriptions to its classes. */
+  readonly isExclusive: boolean;
   /** The subscriptions for which there is no place. */
   waiting(): readonly string[];
   /** The subscriptions are those to which the documents lead, or a rule failed. */
@@ -51,7 +62,8 @@ export interface ScopeHost {
 }
 
 /**
- * Keeps the subscriptions to the classes that its rules lead to equal to those that the held documents give.
+ * Holds the subscriptions that the rules derive from the held documents. If it is exclusive, there are no others to the
+ * classes that the rules lead to.
  *
  * It adds a subscription at once. It ends one only while every class that leads to it is loaded: a document that is still
  * to come may lead to it.
@@ -65,8 +77,11 @@ export class Scope {
   readonly #sources = new Map<string, ReadonlySet<string>>();
   /** The defs that the documents lead to, with their classes. */
   #wanted: ReadonlyMap<string, string> = new Map();
-  /** Those that it has begun. Another tab may have ended one since, by other rules: it is not begun again. */
-  #begun = new Set<string>();
+  /**
+   * Those that it holds, also while no document leads there any more. Another tab may have ended one since, by other rules:
+   * it is not begun again.
+   */
+  readonly #held = new Map<string, Stop>();
   #isDirty = true;
   #isReading = false;
   #isOver = false;
@@ -113,13 +128,13 @@ export class Scope {
 
   /** Whether it would end this subscription at once. */
   excludes(def: string): boolean {
-    const isOwned = this.isSettled && this.#sources.has(classOf(def));
+    const isOwned = this.#host.isExclusive && this.isSettled && this.#sources.has(classOf(def));
     return isOwned && !this.#wanted.has(def) && this.#superfluous([def], this.#wanted).length > 0;
   }
 
   /** Whether there is a subscription among them to which no document leads: it is ended at once. */
   minds(defs: readonly string[]): boolean {
-    return defs.some((def) => this.#sources.has(classOf(def)) && !this.#wanted.has(def));
+    return this.#host.isExclusive && defs.some((def) => this.#sources.has(classOf(def)) && !this.#wanted.has(def));
   }
 
   /** A document of its classes changed, or a load of them ended. */
@@ -130,6 +145,7 @@ export class Scope {
 
   end(): void {
     this.#isOver = true;
+    for (const letGo of this.#held.values()) letGo();
   }
 
   #sourcesOf(target: string, found = new Set<string>()): Set<string> {
@@ -203,16 +219,21 @@ export class Scope {
 
   #settle(wanted: Map<string, string>): void {
     const host = this.#host;
+    const before = this.#wanted;
     this.#wanted = wanted;
     for (const [def, className] of wanted) {
-      if (this.#begun.has(def)) continue;
-      host.subscribe(className, def);
-      this.#begun.add(def);
+      if (before.has(def)) continue;
+      const letGo = this.#held.get(def);
+      this.#held.set(def, host.hold(className, def));
+      letGo?.();
     }
-    this.#begun = new Set([...this.#begun].filter((def) => wanted.has(def)));
     this.#wasSettled = true;
-    const held = host.core.memory().collections.map(({ def }) => def);
-    for (const def of this.#superfluous([...held, ...host.waiting()], wanted)) host.unsubscribe(def);
+    const all = host.isExclusive ? [...host.core.memory().collections.map(({ def }) => def), ...host.waiting()] : [...this.#held.keys()];
+    for (const def of this.#superfluous(all, wanted)) {
+      this.#held.get(def)?.();
+      this.#held.delete(def);
+      host.end(def);
+    }
   }
 
   /** Those of these subscriptions to which no document leads, and none that is still to come can lead. */

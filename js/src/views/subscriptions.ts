@@ -38,8 +38,8 @@ export class Subscriptions {
   readonly #waiting = new Map<string, number>();
   /** Those to which no rule of the scope leads, while somebody wants them. */
   readonly #outside = new Map<string, EscaleError>();
-  /** So many more certainly fit during the present call. Later, other tabs may have taken their places. */
-  #room = 0;
+  /** Those that the core has, during the present call. Later, other tabs may have begun some or ended some. */
+  #begun: Set<string> | undefined;
   /** By class, whether each def that somebody wants is loaded. */
   #wanted: Map<string, Map<string, boolean>> | undefined;
   #isScheduled = false;
@@ -69,6 +69,17 @@ export class Subscriptions {
     return [...this.#outside.keys()];
   }
 
+  /** Whether the core has this one. */
+  has(def: string): boolean {
+    this.heard();
+    return this.#all().has(def);
+  }
+
+  /** Those that the core has: one call for all lists that appear at once. They are forgotten after {@link heard}. */
+  #all(): Set<string> {
+    return (this.#begun ??= new Set(this.#core.subscriptions()));
+  }
+
   /** Begins a subscription, or sets its lease. Without a place it waits for one, behind the others. */
   begin(def: string, lease: number): void {
     const isWaiting = this.#waiting.has(def);
@@ -90,6 +101,7 @@ export class Subscriptions {
   /** Nobody waits for a def any more. Returns whether it was refused. */
   end(def: string): boolean {
     this.#wanted = undefined;
+    this.#begun?.delete(def);
     const wasWaiting = this.#waiting.delete(def);
     const wasRefused = this.#outside.delete(def) || wasWaiting;
     this.heard();
@@ -178,12 +190,11 @@ export class Subscriptions {
 
   /** Begins those for which there is a place. */
   #admit(): void {
-    const defs = this.#room > 0 ? undefined : new Set(this.#core.subscriptions());
-    if (defs) this.#room = SUBS_MAX - defs.size;
     for (const [def, lease] of [...this.#waiting]) {
-      if (!defs?.has(def) && this.#room-- <= 0) continue;
+      if (!this.#all().has(def) && this.#all().size >= SUBS_MAX) continue;
       this.#waiting.delete(def);
       this.#core.subscribe(def, lease);
+      this.#all().add(def);
     }
     if (this.#waiting.size === 0 || this.#noPlace) return;
     this.#noPlace = raise("too_many_subscriptions", `there are ${SUBS_MAX} already, and this one waits for a place`);
@@ -192,9 +203,9 @@ export class Subscriptions {
 
   #look(): void {
     if (this.#status.phase === "closed") return;
-    this.#wanted = undefined;
-    this.#room = 0;
+    this.#wanted = this.#begun = undefined;
     if (this.#waiting.size > 0) this.#admit();
+    this.#begun = undefined;
     const { failure, targets = [] } = this.scope ?? {};
     const refused = [...this.waiting, ...this.outside].map((def) => [def, this.reasonOf(def)] as const);
     const own = [...refused, ...targets.map((name) => [name, failure] as const)].filter(([, reason]) => reason);

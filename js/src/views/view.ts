@@ -60,7 +60,7 @@ export class View {
   readonly #compare: Compare<object>;
   readonly #listeners = new Set<Listener>();
   /** Called after each refresh. */
-  readonly #watchers: (() => void)[] = [];
+  readonly #watchers = new Set<() => void>();
   #held = new Map<number, object>();
   /** Ids of documents that are still to be read. */
   readonly #wanted = new Set<number>();
@@ -181,10 +181,14 @@ export class View {
     };
   }
 
-  /** Keeps the view up to date, and calls after each refresh until the view ends. */
+  /** Keeps the view up to date, and calls after each refresh, until {@link unwatch} or the view's end. */
   watch(settled: () => void): void {
-    this.#watchers.push(settled);
-    this.keep();
+    this.#watchers.add(settled);
+    this.#schedule();
+  }
+
+  unwatch(settled: () => void): void {
+    this.#watchers.delete(settled);
   }
 
   /** The core reports a change. */
@@ -214,7 +218,7 @@ export class View {
     this.#ended = true;
     this.#dirty = this.#ready = this.#whole = false;
     this.#listeners.clear();
-    this.#watchers.length = 0;
+    this.#watchers.clear();
     this.#forget();
     this.#docs = NONE;
     this.#fail(endedEarly());
@@ -232,7 +236,7 @@ export class View {
 
   /** Whether somebody waits for its documents. */
   get isWatched(): boolean {
-    return !this.#ended && (this.#kept || this.#listeners.size > 0);
+    return !this.#ended && (this.#kept || this.#listeners.size + this.#watchers.size > 0);
   }
 
   async #refresh(): Promise<void> {

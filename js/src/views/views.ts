@@ -6,7 +6,7 @@ import { raise, type EscaleError } from "../base/errors.js";
 import type { QueryState } from "../schema/query.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { LiveStatus, Status } from "../session/status.js";
-import { classOf, itemsMatch } from "./def.js";
+import { classOf } from "./def.js";
 import { Leases } from "./leases.js";
 import { compositeOf, type Composite } from "./composite.js";
 import { LiveQueries } from "./live-queries.js";
@@ -15,25 +15,33 @@ import { Subscriptions } from "./subscriptions.js";
 import { NONE, View, type LiveCallback, type Stop } from "./view.js";
 import { waitFor, type WaitOptions } from "./waiting.js";
 
-/** The documents of a match, kept up to date. The same match gives the same object. */
+/** How long a subscription stays. */
+export interface LeaseOptions {
+  /**
+   * Milliseconds that it stays after its last listener: to the millisecond while the session is open, and to the day
+   * otherwise. The default is 30 days. `"forever"` begins it at once, and it stays until `unsubscribe`.
+   */
+  readonly keep?: number | "forever" | undefined;
+}
+
+/** The documents of a match, subscribed to while somebody listens or waits, and a while longer. */
 export interface Collection<T> {
-  /** The documents held now, in the order of their keys. The same frozen array until something changes. */
+  /** The documents at hand, in the order of their keys. The same frozen array until something changes. */
   readonly docs: readonly T[];
   /** Whether `docs` is the result of a complete load, in this session or in an earlier one, and nothing was refused since. */
-  readonly isReady: boolean;
-  /** Why `docs` may be incomplete. While there is such a reason, `isReady` is false. */
+  readonly ready: boolean;
+  /** Why `docs` may be incomplete. While there is such a reason, `ready` is false. */
   readonly error: EscaleError | undefined;
   /**
-   * Resolves with the documents once a complete load has finished; at once if one finished before. Rejects if the
-   * server refuses them for good, for example because it does not know the class. Rejects with `not_loaded` in `avion`,
-   * if they were never loaded. Otherwise it waits for the server: {@link whenReady} can end that.
+   * Subscribes, and resolves with the documents once a complete load has finished; at once if one finished before. From
+   * then on `docs` is kept up to date as long as the subscription stays. Rejects if the server refuses them for good, for
+   * example because it does not know the class. Rejects with `not_loaded` in `avion`, if they were never loaded. Otherwise
+   * it waits for the server: the options can end that.
    */
-  readonly ready: Promise<readonly T[]>;
-  /** The same, with an end: a signal, or no network. */
   whenReady(options?: WaitOptions): Promise<readonly T[]>;
   /**
-   * Calls back with the documents as soon as they are read, then at each change. If they are at hand, the first call
-   * comes before `subscribe` returns.
+   * Subscribes, and calls back with the documents as soon as they are read, then at each change. If they are at hand, the
+   * first call comes before `subscribe` returns.
    */
   subscribe(callback: LiveCallback<T>): Stop;
 }
@@ -45,28 +53,33 @@ interface Shown {
   readonly view: View;
   /** The key of the document that the def names, if it names one. */
   readonly key: readonly string[] | undefined;
-  collection?: Collection<object>;
 }
 
-/** How a subscription is held. */
-export interface HoldOptions {
-  /**
-   * Milliseconds that the subscription stays after its last listener: to the millisecond while the session is open, and
-   * to the day otherwise. The default is 30 days.
-   */
-  readonly keep?: number | undefined;
+/** How long a subscription stays after its last listener, in milliseconds. */
+type LeaseTime = number | "forever";
+
+/** How long it stays by default: 30 days. */
+const KEEP_MS = 2_592_000_000;
+
+/** The time of these options, checked. */
+function keepOf({ keep = KEEP_MS }: LeaseOptions = {}): LeaseTime {
+  if (keep !== "forever" && !(keep >= 0)) throw raise("bad_option", 'keep: must be milliseconds, or "forever"');
+  return keep;
 }
 
-/** The documents of a match, subscribed to while somebody listens, and a while longer. */
-export interface Held<T> {
-  /** The documents at hand, in the order of their keys. The same frozen array until something changes. */
-  readonly docs: readonly T[];
-  /** Whether `docs` is the result of a complete load. */
-  readonly isReady: boolean;
-  /** Why `docs` may be incomplete. While there is such a reason, `isReady` is false. */
-  readonly error: EscaleError | undefined;
-  /** Subscribes, and calls back at each change of the fields. */
-  subscribe(callback: () => unknown): Stop;
+/** A def of a class that somebody wants, with the key of its document if it names one. */
+export interface Wanted {
+  readonly className: string;
+  readonly def: string;
+  readonly key?: readonly string[] | undefined;
+}
+
+/** The parts of a session that its views use. */
+interface ViewsSession {
+  /** Ends the subscription to a def. */
+  leave(def: string): void;
+  /** Makes a call of the core, or throws if the session is over. */
+  guard<T>(call: () => T): T;
 }
 
 /** The views of a session, by def. */
@@ -78,13 +91,10 @@ export class Views {
   /** The live queries. */
   readonly queries: LiveQueries;
   readonly #status: Status;
-  /** Ends the subscription to a def. */
-  readonly #leave: (def: string) => void;
+  readonly #session: ViewsSession;
   readonly #leases: Leases;
   readonly #subscriptions: Subscriptions;
   readonly #byDef = new Map<string, Shown>();
-  /** The composites, by the defs that they consist of. */
-  readonly #composites = new Map<string, Composite<object>>();
 
   constructor(
     core: ViewsCore,
@@ -92,7 +102,7 @@ export class Views {
     documents: Documents,
     status: LiveStatus,
     onError: (error: unknown) => void,
-    leave: (def: string) => void,
+    session: ViewsSession,
   ) {
     this.#core = core;
     this.#status = status;
@@ -100,7 +110,7 @@ export class Views {
     this.#documents = documents;
     this.#onError = onError;
     this.queries = new LiveQueries(core, onError);
-    this.#leave = leave;
+    this.#session = session;
     this.#subscriptions = new Subscriptions(core, status, {
       keyOf: (def) => this.#byDef.get(def)?.key,
       isWatched: (def) => this.#byDef.get(def)?.view.isWatched === true,
@@ -114,43 +124,65 @@ export class Views {
     this.#leases = new Leases(core, status, (def, lease) => this.#subscriptions.begin(def, lease), (def) => this.#drop(def));
   }
 
-  /** Subscribes to a def of that class, and calls back. With `key` the def is that of a document. */
-  live(className: string, def: string, callback: LiveCallback<object>, key?: readonly string[]): Stop {
-    return this.#stay(className, def, key).view.listen(callback);
+  /** Subscribes to a def while the callback listens, and for `keep` longer. */
+  live(wanted: Wanted, options: LeaseOptions | undefined, callback: LiveCallback<object>, atOnce = false): Stop {
+    const [view, letGo] = this.#hold(wanted, keepOf(options));
+    const stop = view.listen(callback, atOnce);
+    return () => {
+      stop();
+      letGo();
+    };
   }
 
-  /** Subscribes to a def of that class, and keeps its documents in memory. */
-  collection(className: string, def: string, key?: readonly string[]): Collection<object> {
-    const entry = this.#stay(className, def, key);
-    entry.collection ??= collectionOf(entry.view, this.#status);
-    return entry.collection;
+  /** The documents of a def. Only who listens or waits subscribes to it, unless they are kept for ever. */
+  collection(wanted: Wanted, options?: LeaseOptions): Collection<object> {
+    const keep = keepOf(options);
+    const { def } = wanted;
+    const view = (): View | undefined => this.#byDef.get(def)?.view;
+    const error = (): EscaleError | undefined =>
+      this.#status.phase === "closed" ? raise("closed", "the session is closed") : view()?.error;
+    this.#pin([wanted], keep);
+    return Object.freeze({
+      get docs() {
+        return view()?.docs ?? NONE;
+      },
+      get ready() {
+        return view()?.state.ready ?? false;
+      },
+      get error() {
+        return error();
+      },
+      whenReady: async (options?: WaitOptions) => {
+        await this.#wait([wanted], keep, options);
+        return view()?.docs ?? NONE;
+      },
+      subscribe: (callback: LiveCallback<object>) => this.live(wanted, options, callback, true),
+    });
   }
 
-  /** Subscribes to all that the rules derive from the held documents, and to nothing else of those classes. */
-  scope(rules: Rules, read: Pick<ScopeHost, "defOf" | "read">): Stop {
+  /** Subscribes to all that the rules derive from the held documents; if it is exclusive, to nothing else of those classes. */
+  scope(rules: Rules, host: Pick<ScopeHost, "defOf" | "read" | "isExclusive">): Stop {
     const subscriptions = this.#subscriptions;
     if (subscriptions.scope) throw raise("bad_option", "scope: the session has one; stop it first");
-    const host: ScopeHost = {
-      ...read,
+    const scope = new Scope(rules, {
+      ...host,
       core: this.#core,
       classes: this.#classes,
       status: this.#status,
-      subscribe: (className, def) => void this.#stay(className, def),
-      unsubscribe: (def) => {
-        if (!this.#byDef.get(def)?.view.isWatched) {
-          this.#drop(def);
-          return;
+      hold: (className, def) => this.#hold({ className, def }, KEEP_MS)[1],
+      end: (def) => {
+        if (host.isExclusive ? !this.#byDef.get(def)?.view.isWatched : this.#leases.isIdle(def)) this.#drop(def);
+        else if (host.isExclusive) {
+          // It shows no documents from now on, unless another def holds them, and says why. If the def comes back, it shows
+          // them again.
+          this.#session.leave(def);
+          subscriptions.exclude(def);
         }
-        // It shows no documents from now on, unless another def holds them, and says why. If the def comes back, it shows
-        // them again.
-        this.#leave(def);
-        subscriptions.exclude(def);
       },
       waiting: () => subscriptions.waiting,
       settled: () => subscriptions.heard(),
       onError: this.#onError,
-    };
-    const scope = new Scope(rules, host);
+    });
     const stop = this.queries.follow(scope.classNames, ALL, () => scope);
     subscriptions.scope = scope;
     return () => {
@@ -162,60 +194,15 @@ export class Views {
     };
   }
 
-  /** The documents of a def of that class. Only listeners subscribe to it, and only for a while. */
-  held(className: string, def: string, keepMs: number, key?: readonly string[]): Held<object> {
-    const view = (): View | undefined => this.#byDef.get(def)?.view;
-    const error = (): EscaleError | undefined =>
-      this.#status.phase === "closed" ? raise("closed", "the session is closed") : view()?.error;
-    return Object.freeze({
-      get docs() {
-        return view()?.docs ?? NONE;
-      },
-      get isReady() {
-        return view()?.state.ready ?? false;
-      },
-      get error() {
-        return error();
-      },
-      subscribe: (callback: () => unknown) => {
-        const isNew = !view() && !this.#core.subscriptions().includes(def);
-        const letGo = this.#leases.hold(def, keepMs, isNew);
-        const opened = this.#open(className, def, key).view;
-        const stops = [opened.listen(callback, true), letGo, this.#status.subscribe(callback)];
-        return () => {
-          for (const stop of stops) stop();
-          // There is nothing to keep for a while.
-          if (!opened.isWatched && this.#subscriptions.end(def)) this.end(def);
-        };
-      },
-    });
-  }
-
-  /** Subscribes to a document and to its items of these classes. `defOf` makes a def of a class and a match. */
-  composite(
-    className: string,
-    key: readonly string[],
-    items: readonly string[],
-    defOf: (className: string, match: object) => string,
-  ): Composite<object> {
-    const defs = new Map([[className, defOf(className, { key })]]);
-    for (const item of items) {
-      const declared = this.#classes[item];
-      if (declared?.in !== className) throw raise("bad_option", `items: class ${item} is not \`in\` ${className}`);
-      defs.set(item, defOf(item, itemsMatch(declared, key)));
-    }
-    const name = [...defs.values()].join();
-    const known = this.#composites.get(name);
-    if (known) return known;
-    const views = new Map<string, View>();
-    for (const [of, def] of defs) {
-      views.set(of, this.#stay(of, def, of === className ? key : undefined).view);
-    }
-    const parent = views.get(className) as View;
-    views.delete(className);
-    const made = compositeOf(parent, views);
-    this.#composites.set(name, made);
-    return made;
+  /** A document and its items of these defs, the document's first. Only who listens or waits subscribes to them. */
+  composite(all: readonly Wanted[], options?: LeaseOptions): Composite<object> {
+    const keep = keepOf(options);
+    this.#pin(all, keep);
+    return compositeOf(
+      all.slice(1).map(({ className }) => className),
+      () => this.#holdAll(all, keep),
+      (options) => this.#wait(all, keep, options),
+    );
   }
 
   /** Whether one of them is about to read or to call back. */
@@ -261,9 +248,6 @@ export class Views {
     this.#byDef.get(def)?.view.end();
     this.#byDef.delete(def);
     this.#subscriptions.end(def);
-    for (const name of [...this.#composites.keys()]) {
-      if (name.split(",").includes(def)) this.#composites.delete(name);
-    }
   }
 
   /** The session is over. */
@@ -276,22 +260,60 @@ export class Views {
 
   /** Ends the subscription to a def, for all who show it. */
   #drop(def: string): void {
-    this.#leave(def);
+    this.#session.leave(def);
     this.end(def);
   }
 
-  /** Opens a view whose subscription stays until it is ended, even if it was held until now. */
-  #stay(className: string, def: string, key?: readonly string[]): Shown {
-    if (this.#leases.forget(def)) this.#subscriptions.begin(def, 0);
-    return this.#open(className, def, key);
+  /** Subscribes to a def for a listener, or for good. The function lets it go. */
+  #hold(wanted: Wanted, keep: LeaseTime): [View, Stop] {
+    return this.#session.guard(() => {
+      if (keep === "forever") return [this.#stay(wanted), () => {}];
+      const { def } = wanted;
+      const isNew = !this.#byDef.has(def) && !this.#subscriptions.has(def);
+      const letGo = this.#leases.hold(def, keep, isNew);
+      const view = this.#open(wanted);
+      return [view, () => {
+        letGo();
+        // There is nothing to keep for a while.
+        if (!view.isWatched && this.#subscriptions.end(def)) this.end(def);
+      }];
+    });
   }
 
-  #open(className: string, def: string, key?: readonly string[]): Shown {
+  /** Those that are kept for ever are there from now on, with no listener. */
+  #pin(all: readonly Wanted[], keep: LeaseTime): void {
+    if (keep === "forever") for (const wanted of all) this.#stay(wanted).keep();
+  }
+
+  #holdAll(all: readonly Wanted[], keep: LeaseTime): [View[], Stop] {
+    const held = all.map((wanted) => this.#hold(wanted, keep));
+    return [held.map(([view]) => view), () => held.forEach(([, letGo]) => letGo())];
+  }
+
+  /** Waits for all of them. From then on they are kept up to date as long as their subscriptions stay. */
+  async #wait(all: readonly Wanted[], keep: LeaseTime, options?: WaitOptions): Promise<View[]> {
+    const [views, letGo] = this.#holdAll(all, keep);
+    try {
+      for (const view of views) view.keep();
+      await waitFor(views, this.#status, options);
+      return views;
+    } finally {
+      letGo();
+    }
+  }
+
+  /** Opens a view whose subscription stays until it is ended, even if it was held until now. */
+  #stay(wanted: Wanted): View {
+    if (this.#leases.forget(wanted.def)) this.#subscriptions.begin(wanted.def, 0);
+    return this.#open(wanted);
+  }
+
+  #open({ className, def, key }: Wanted): View {
     const known = this.#byDef.get(def);
     // A holder has subscribed already. A known one may have ended: in another tab, by the server, by the scope.
     const rest = this.#leases.atRest(def);
     if (known ? !known.view.isCurrent : rest === 0) this.#subscriptions.begin(def, rest);
-    if (known) return known;
+    if (known) return known.view;
     const subscriptions = this.#subscriptions;
     const listing = (all: boolean | undefined): ReturnType<Core["changes"]> => {
       const found = subscriptions.found(def);
@@ -305,28 +327,7 @@ export class Views {
       reasonOf: (of) => subscriptions.reasonOf(of),
       noServer: () => subscriptions.noServer(),
     });
-    const opened = { view, key };
-    this.#byDef.set(def, opened);
-    return opened;
+    this.#byDef.set(def, { view, key });
+    return view;
   }
-}
-
-function collectionOf(view: View, status: Status): Collection<object> {
-  view.keep();
-  return Object.freeze({
-    get docs() {
-      return view.docs;
-    },
-    get isReady() {
-      return view.state.ready;
-    },
-    get error() {
-      return view.error;
-    },
-    get ready() {
-      return view.whenReady();
-    },
-    whenReady: (options?: WaitOptions) => waitFor(view, status, options),
-    subscribe: (callback: LiveCallback<object>) => view.listen(callback, true),
-  });
 }

@@ -1,4 +1,4 @@
-/** Waiting for the first load of a collection, with an end. */
+/** Waiting for the first load of lists, with an end. */
 
 import { raise, type EscaleError } from "../base/errors.js";
 import type { Status, StatusValue } from "../session/status.js";
@@ -14,20 +14,20 @@ export interface WaitOptions {
   readonly offline?: "wait" | "reject" | undefined;
 }
 
-/** Waits for the documents of a view. Rejects as soon as the options say that waiting is over. */
+/** Waits for the documents of all these views. Rejects as soon as the options say that waiting is over. */
 export async function waitFor(
-  view: View,
+  views: readonly View[],
   status: Pick<Status, "subscribe">,
   { signal, offline }: WaitOptions = {},
-): Promise<readonly object[]> {
+): Promise<void> {
   signal?.throwIfAborted();
   const ends = new AbortController();
   try {
-    return await new Promise((resolve, reject) => {
-      view.whenReady().then(resolve, reject);
+    await new Promise((resolve, reject) => {
+      Promise.all(views.map((view) => view.whenReady())).then(resolve, reject);
       signal?.addEventListener("abort", () => reject(signal.reason as Error), ends);
       const stop = status.subscribe(({ phase, error }) => {
-        const isFutile = offline === "reject" && (phase === "offline" || phase === "paused") && !view.isLoaded();
+        const isFutile = offline === "reject" && (phase === "offline" || phase === "paused") && !views.every((view) => view.isLoaded());
         if (isFutile) reject(notLoaded(phase, error));
       });
       ends.signal.onabort = stop;

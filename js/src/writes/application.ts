@@ -101,9 +101,8 @@ export function policiesOf(schema: Schema, conflicts: unknown): string {
     if (policy === undefined) continue;
     classOf(schema, className);
     if (typeof policy === "function") policies[className] = "custom";
-    else if (policy === "ask" || policy === "server" || policy === "client" || policy === "merge") {
-      policies[className] = policy;
-    } else throw raise("bad_option", `conflicts: ${className}: must be ask, server, client, merge or a function`);
+    else if (["ask", "server", "client", "merge"].includes(policy as string)) policies[className] = policy as string;
+    else throw raise("bad_option", `conflicts: ${className}: must be ask, server, client, merge or a function`);
   }
   return JSON.stringify(policies);
 }

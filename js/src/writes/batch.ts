@@ -62,8 +62,7 @@ export class BatchWriter {
     }
     if (result instanceof Promise) throw raise("bad_option", "batch: the function must not be async");
     if (this.#collected.length === 0) throw raise("bad_option", "batch: the function wrote nothing");
-    const ops = this.#collected.map(({ name, args }) => ({ name, args }));
-    return { request: { name: "batch", args: { ops } }, touches: this.#touches };
+    return { request: { name: "batch", args: { ops: this.#collected } }, touches: this.#touches };
   }
 
   #writer(): Batch<SchemaDeclaration, object> {

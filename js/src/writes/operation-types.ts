@@ -18,19 +18,22 @@ export interface Accepted {
 /**
  * An operation that was issued. Nobody has to await its promises or catch their rejections.
  *
- * If another operation replaces this one, both promises follow the replacement: after a conflict is resolved, or after
- * a refused operation is amended.
+ * If a conflict is resolved by another operation, both promises follow that one.
  */
 export interface Operation {
   /** Its id, a UUID v7. */
   readonly id: string;
-  /** Resolves once the operation is in the journal: on the device, or in memory in an incognito session. */
+  /**
+   * Resolves once the operation is in the journal: on the device, or in memory in an incognito session. Rejects if the
+   * operation is over before that.
+   */
   readonly saved: Promise<"device" | "memory">;
   /**
-   * Resolves once the server has executed the operation. It waits while the operation is in {@link Refused}.
+   * Resolves once the server has executed the operation. Rejects with the server's error once it is refused for good:
+   * from then on it is in {@link Refused}.
    *
-   * It rejects if a conflict is resolved for the server, if the operation is discarded, or if the session ends first.
-   * In the last case an operation that is on the device is still sent, at the next opening.
+   * It also rejects if a conflict is resolved for the server, or if the session ends first. In the last case an operation
+   * that is on the device is still sent, at the next opening.
    */
   readonly accepted: Promise<Accepted>;
 }
@@ -194,9 +197,12 @@ export interface RefusedOperation {
   readonly error: EscaleError;
   /** For `version_conflict` only: the document that the server had. */
   readonly theirs?: Theirs;
-  /** Issues it with other arguments, in the same position, before everything that waits for it. */
+  /**
+   * Issues it with other arguments, in the same position, before everything that waits for it. Returns a new operation,
+   * with promises of its own.
+   */
   amend(args: OperationArgs): Operation;
-  /** Issues it again unchanged. */
+  /** Issues it again unchanged, as a new operation. */
   retry(): Operation;
   /** Drops it; the operations that wait for it proceed. */
   discard(): void;

@@ -9,7 +9,7 @@ import type { OperationRef } from "./operation-types.js";
 import type { Schema } from "../schema/schema.js";
 import { isMap, type Raw } from "../schema/values.js";
 import type { WriteRequest } from "./write-options.js";
-import { checkKey, classOf, encodeArgs, encodeChanges, encodeDocument, joinedKey, patched } from "../schema/writing.js";
+import { checkKey, classOf, encodeArgs, encodeChanges, encodeDocument, joinedKey, keyOf, patched } from "../schema/writing.js";
 
 /** An operation as it is sent, alone or within a batch. */
 export interface Request {
@@ -94,8 +94,7 @@ export class Requests {
   writtenWhole({ name, args }: Request): string | undefined {
     if (name !== "doc.put") return undefined;
     const [className, data] = [args["class"] as string, args["data"] as Raw];
-    const parts = classOf(this.#schema, className).key.map((property) => data[property] as string);
-    return keyText(className, parts);
+    return keyText(className, keyOf(classOf(this.#schema, className), data));
   }
 
   /** The options that the core receives in addition to the arguments, as JSON. */
@@ -111,11 +110,9 @@ export class Requests {
 
   #touches(touches: unknown): { touches?: [string, string[]][] } {
     if (touches === undefined) return {};
-    if (!Array.isArray(touches)) throw raise("bad_option", "touches: must be a list of [class, key]");
+    if (!Array.isArray(touches) || !touches.every(Array.isArray)) throw raise("bad_option", "touches: must be a list of [class, key]");
     return {
-      touches: (touches as unknown[]).map((touched) => {
-        if (!Array.isArray(touched)) throw raise("bad_option", "touches: must be a list of [class, key]");
-        const [className, key] = touched as [string, unknown];
+      touches: (touches as [string, unknown][]).map(([className, key]) => {
         classOf(this.#schema, className);
         return [className, checkKey(key)];
       }),

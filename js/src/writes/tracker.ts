@@ -32,7 +32,7 @@ export class Tracker {
     }
     const tracked: Tracked = { isSaved: false, saved: new Deferred(), accepted: new Deferred() };
     if (old !== undefined) this.#replace(old, id);
-    this.#byId.set(id, [...(this.#byId.get(id) ?? []), tracked]);
+    this.#byId.set(id, [...this.#of(id), tracked]);
     const early = this.#early;
     this.#early = [];
     for (const news of early) this.take(news);
@@ -54,7 +54,7 @@ export class Tracker {
     }
     switch (news.kind) {
       case "saved":
-        for (const tracked of this.#byId.get(news.id) ?? []) {
+        for (const tracked of this.#of(news.id)) {
           tracked.isSaved = true;
           tracked.saved.resolve(news.where);
         }
@@ -69,36 +69,37 @@ export class Tracker {
         this.#replace(news.id, news.by);
         break;
       case "refused":
+        // It stays: it may not be saved yet.
+        for (const { accepted } of this.#of(news.id)) accepted.reject(new EscaleError(news.error));
         break;
     }
   }
 
-  /** An operation was discarded. */
+  /** An operation is over, and was not executed. Nothing more of it is saved. */
   fail(id: string, error: EscaleError): void {
-    for (const { accepted } of this.#over(id)) accepted.reject(error);
+    for (const tracked of this.#over(id)) fail(tracked, error);
   }
 
   /**
    * Another core is in use, with these operations. An operation that was saved and is not among them has finished with
    * an unknown result; one that was not saved is lost.
    */
-  recovered(states: ReadonlyMap<string, CoreOperation["state"]>): void {
+  recovered(operations: readonly CoreOperation[]): void {
+    const listed = new Map(operations.map((operation) => [operation.id, operation]));
     for (const [id, all] of [...this.#byId]) {
-      const state = states.get(id);
-      for (const tracked of all) {
-        if (state !== undefined && !tracked.isSaved) {
-          tracked.isSaved = true;
-          tracked.saved.resolve("device");
-        }
+      const operation = listed.get(id);
+      if (operation) {
+        this.take({ kind: "saved", id, where: "device" });
+        // The news of the refusal may have been lost with the other core.
+        if (operation.error) this.take({ kind: "refused", id, error: operation.error });
+        continue;
       }
-      if (state !== undefined) continue;
       this.#byId.delete(id);
-      for (const { isSaved, saved, accepted } of all) {
-        const error = isSaved
+      for (const tracked of all) {
+        const error = tracked.isSaved
           ? raise("forgotten", "the operation was saved and is over; the wasm stopped before it told how")
           : raise("panicked", "the wasm stopped on a bug before the operation was saved");
-        saved.reject(error);
-        accepted.reject(error);
+        fail(tracked, error);
       }
     }
   }
@@ -106,16 +107,17 @@ export class Tracker {
   /** The session is over: no more news will arrive. */
   end(): void {
     const error = raise("closed", "the session ended before the server had accepted the operation");
-    for (const { saved, accepted } of [...this.#byId.values()].flat()) {
-      saved.reject(error);
-      accepted.reject(error);
-    }
+    for (const tracked of [...this.#byId.values()].flat()) fail(tracked, error);
     this.#byId.clear();
     this.#replaced.clear();
   }
 
+  #of(id: string): Tracked[] {
+    return this.#byId.get(id) ?? [];
+  }
+
   #over(id: string): Tracked[] {
-    const tracked = this.#byId.get(id) ?? [];
+    const tracked = this.#of(id);
     this.#byId.delete(id);
     return tracked;
   }
@@ -123,9 +125,14 @@ export class Tracker {
   #replace(old: string, by: string): void {
     if (old === by || this.#replaced.get(old) === by) return;
     this.#replaced.set(old, by);
-    const tracked = [...this.#over(old), ...(this.#byId.get(by) ?? [])];
+    const tracked = [...this.#over(old), ...this.#of(by)];
     if (tracked.length > 0) this.#byId.set(by, tracked);
   }
+}
+
+function fail({ saved, accepted }: Tracked, error: EscaleError): void {
+  saved.reject(error);
+  accepted.reject(error);
 }
 
 function acceptedOf({ v, value }: { v: number; value?: unknown }): Accepted {

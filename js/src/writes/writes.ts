@@ -76,11 +76,11 @@ export class Writes {
   /** Asks the server by an operation. A refused one is discarded: nobody has to decide about a question. */
   async ask(name: string, args: object): Promise<unknown> {
     const { id, accepted } = this.run(name, args);
-    const stop = this.#refused.subscribe((refused) => refused.find((one) => one.id === id)?.discard());
     try {
       return (await accepted).value;
-    } finally {
-      stop();
+    } catch (error) {
+      this.#refused.value.find((one) => one.id === id)?.discard();
+      throw error;
     }
   }
 
@@ -115,7 +115,7 @@ export class Writes {
 
   /** Another core is in use: it has the saved operations, and no others. */
   recovered(): void {
-    this.#tracker.recovered(new Map(this.#operations().map((operation) => [operation.id, operation.state])));
+    this.#tracker.recovered(this.#operations());
     this.#refused.changed();
   }
 

@@ -4,17 +4,22 @@ use escale::limits::KDF_ROUNDS;
 use escale::model::{Value, sha_s};
 use escale::{Code, Error, Result};
 
+use super::challenge;
 use super::formulas::{Auth, account_id, b64, hmac, is_proven, signature};
+use super::key::{SealedToken, is_shown, random, seal_token, server_key_of};
 use super::message::{Fields, Request, Service};
-use super::record::{Account, DEVICES_MAX, Device, USED_MAX, Wrap, bad, entries_of, number};
-use super::tokens::{digest_of, used_of};
-use super::{INVITATIONS, TOKENS, challenge};
+use super::record::{DEVICES_MAX, USED_MAX, bad};
+use super::tokens::digest_of;
 use crate::engine::{
-    ACCOUNT_IDS, ACCOUNTS, KeptWrite, NewAccount, put_account, read_kept_or_like, write_kept,
+    Account, AccountId, Device, Invitation, NewAccount, SystemRecord, Token, Wrap, WriteTx, entries_of,
+    number, read_kept_or_like, write_kept,
 };
 
 /// How long a token is valid, in milliseconds (R74).
 const TOKEN_MS: u64 = 7 * 86_400_000;
+
+/// The place of a sign-up's challenge, where those of others have the id of a wrap, which is never empty.
+const SIGN_UP: &str = "";
 
 /// Who may make an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +36,10 @@ pub enum SignUp {
 pub(super) struct SignUpForm<'m> {
     account: Account,
     invite: Option<&'m str>,
+    challenge: [u8; 32],
+    /// Shows the key of the account, over the bytes of [`Auth::bytes`] in `auth`.
+    shown: [u8; 32],
+    auth: Vec<u8>,
 }
 
 /// The form of `sign-in`.
@@ -70,36 +79,39 @@ pub(super) struct Proven {
     pub(super) auth: Vec<u8>,
 }
 
-/// Random bytes.
-pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
-    Ok(bytes)
-}
-
 /// The account of a login.
-pub(super) fn stored(kept: &KeptWrite<'_, '_>, login: &str) -> Result<Option<Account>> {
-    kept.get(ACCOUNTS, &sha_s(login))?.map(|map| Account::of_map(&map)).transpose()
+pub(super) fn stored(write: &WriteTx<'_>, login: &str) -> Result<Option<Account>> {
+    write.record(&sha_s(login))
 }
 
-/// Stores an account, and tells every instance. Returns whether another account administers the org.
-pub(super) fn put(kept: &mut KeptWrite<'_, '_>, account: &Account) -> Result<bool> {
-    put_account(kept, &account.to_map())
-}
+impl Device {
+    /// Ends its token. It keeps the last use that is noted at the token.
+    pub(super) fn end_token(&mut self, write: &mut WriteTx<'_>) -> Result<()> {
+        self.last = self.last_use(|token| write.record(token))?;
+        match self.token.take() {
+            Some(token) => write.remove_record::<Token>(&token),
+            None => Ok(()),
+        }
+    }
 
-/// Ends the token of a device. The device keeps the last use that is noted at the token.
-pub(super) fn end_token(kept: &mut KeptWrite<'_, '_>, device: &mut Device) -> Result<()> {
-    device.last = last_use(device, |token| kept.get(TOKENS, token))?;
-    match device.token.take() {
-        Some(token) => kept.remove(TOKENS, &token),
-        None => Ok(()),
+    /// Its last sign-in, or a later use of its token that is noted.
+    pub(super) fn last_use(&self, stored: impl Fn(&str) -> Result<Option<Token>>) -> Result<u64> {
+        let token = self.token.as_deref().map(stored).transpose()?.flatten();
+        Ok(token.map_or(self.last, |token| token.used.max(self.last)))
     }
 }
 
-/// The last sign-in of a device, or a later use of its token that is noted.
-pub(super) fn last_use(device: &Device, stored: impl Fn(&str) -> Result<Option<Fields>>) -> Result<u64> {
-    let token = device.token.as_deref().map(stored).transpose()?.flatten();
-    Ok(token.map_or(device.last, |token| used_of(&token).max(device.last)))
+impl Account {
+    /// Ends the device that was unused longest, if a further one has no room.
+    fn make_room(&mut self, write: &mut WriteTx<'_>) -> Result<()> {
+        while self.devices.len() >= DEVICES_MAX {
+            let uses = self.devices.iter().map(|device| device.last_use(|token| write.record(token)));
+            let uses = uses.collect::<Result<Vec<_>>>()?;
+            let unused = (0..uses.len()).min_by_key(|place| uses[*place]).unwrap_or(0);
+            self.devices.remove(unused).end_token(write)?;
+        }
+        Ok(())
+    }
 }
 
 impl Service<'_> {
@@ -108,9 +120,7 @@ impl Service<'_> {
     fn look(&self, login: &str) -> Result<(Option<Account>, bool)> {
         let like =
             hmac(&self.secret, &[b"another account", &[0], self.org.as_bytes(), &[0], login.as_bytes()]);
-        let of = (self.org, ACCOUNTS);
-        let (map, is_own) = read_kept_or_like(self.engine, of, &sha_s(login), &b64(&like[..16]))?;
-        Ok((map.map(|map| Account::of_map(&map)).transpose()?, is_own))
+        read_kept_or_like(self.engine, self.org, &sha_s(login), &b64(&like[..16]))
     }
 
     /// `start`: a challenge. An unknown login gets one too, with the parameters of another account of the org.
@@ -131,10 +141,22 @@ impl Service<'_> {
         ]))
     }
 
-    /// The form of `sign-up`. Errors: `malformed`; `bad_value` without a passphrase and a code.
+    /// `start` without a wrap: a challenge for a sign-up, and a key of the server for it.
+    pub(super) fn start_sign_up(&self, login: &str) -> Result<Fields> {
+        let made = challenge::make(&self.secret, &[self.org, login, SIGN_UP], self.now_ms, random()?);
+        Ok(entries_of([
+            ("challenge", Value::Bytes(made.to_vec())),
+            ("serverKey", Value::Bytes(server_key_of(&self.secret, &made).to_vec())),
+        ]))
+    }
+
+    /// The form of `sign-up`. Errors: `malformed`; `bad_login`; `bad_value` without a passphrase and a code; `contention` for
+    /// a challenge that is not of this site for this login, or has ended.
     pub(super) fn sign_up_form<'m>(&self, request: &Request<'m>) -> Result<SignUpForm<'m>> {
-        let login = request.login()?;
+        let login = request.new_login()?;
         let public: [u8; 32] = request.array("pub")?;
+        let (challenge, nonce) = (request.array("challenge")?, request.array("nonce")?);
+        let shown = request.array("proof")?;
         let wraps = request.wraps("wraps", self.now_ms)?;
         let mut account = Account {
             id: account_id(self.org, &public),
@@ -147,11 +169,30 @@ impl Service<'_> {
             used: Vec::new(),
         };
         account.change_wraps(wraps, &[])?;
-        Ok(SignUpForm { account, invite: request.optional_text("invite")? })
+        let invite = request.optional_text("invite")?;
+        let place = [self.org, login, SIGN_UP];
+        challenge::until(&self.secret, &place, self.now_ms, &challenge).ok_or_else(again)?;
+        let auth = Auth {
+            request: request.name(),
+            org: self.org,
+            login,
+            wrap: SIGN_UP,
+            challenge: &challenge,
+            nonce: &nonce,
+            rounds: 0,
+            kdf: "none",
+            other: &request.other()?,
+        };
+        let auth = auth.bytes();
+        Ok(SignUpForm { account, invite, challenge, shown, auth })
     }
 
-    /// `sign-up`: makes an account. A repeat gets the same answer.
+    /// `sign-up`: makes an account. A repeat gets the same answer. Errors: `bad_value` without the private key of `pub`.
     pub(super) fn sign_up(&self, form: &SignUpForm<'_>) -> Result<Fields> {
+        let SignUpForm { account: Account { public, .. }, challenge, shown, auth, .. } = form;
+        if !is_shown(&self.secret, challenge, public, auth, shown) {
+            return Err(Error::new(Code::BadValue, "`proof` does not show the private key of `pub`"));
+        }
         let mut account = form.account.clone();
         let login = form.account.login.as_str();
         let answer = || Ok(entries_of([("account", Value::from(form.account.id.as_str()))]));
@@ -161,52 +202,50 @@ impl Service<'_> {
             let is_again = before.is_some_and(|before| !before.is_closed && is_repeat(&before, &account));
             return if is_own && is_again { answer() } else { Err(refusal) };
         }
-        write_kept(self.engine, self.org, |kept| {
-            let before = stored(kept, login)?;
+        write_kept(self.engine, self.org, |tx| {
+            let write = &mut tx.write;
+            let before = stored(write, login)?;
             if before.as_ref().is_some_and(|before| !before.is_closed && is_repeat(before, &account)) {
                 return answer();
             }
             // Before the rest: a stranger without an invitation learns nothing of logins.
-            let invitation = self.invited(kept, form.invite)?;
-            let role = invitation.as_ref().and_then(|found| found.get("role")).and_then(Value::as_str);
+            let invitation = self.invited(write, form.invite)?;
+            let role = invitation.as_ref().and_then(|found| found.role.as_deref());
             role.unwrap_or("write").clone_into(&mut account.role);
-            if before.is_some() || kept.get(ACCOUNT_IDS, &account.id)?.is_some() {
+            if before.is_some() || write.record::<AccountId>(&account.id)?.is_some() {
                 return Err(Error::new(Code::LoginTaken, "the login or the key belongs to another account"));
             }
             let Account { id, role, .. } = &account;
-            self.check_enters(kept, &account)?;
-            kept.signs_up(&NewAccount { id, login, role, invitation: invitation.as_ref() })?;
-            kept.put(ACCOUNT_IDS, id, &entries_of([("login", Value::from(login))]))?;
-            put(kept, &account)?;
+            write.check_enters(account.caller())?;
+            let invitation = invitation.map(|found| found.encode());
+            tx.signs_up(&NewAccount { id, login, role, invitation: invitation.as_ref() })?;
+            let write = &mut tx.write;
+            write.put_record(id, &AccountId { login: login.to_owned() })?;
+            account.store(write)?;
             answer()
         })
     }
 
-    /// Refuses an account that is restricted so far that it may not enter (R89). Errors: `account_closed`.
-    fn check_enters(&self, kept: &KeptWrite<'_, '_>, account: &Account) -> Result<()> {
-        kept.check_enters(self.engine, self.org, account.caller())
-    }
-
     /// Whether this server takes an account with or without an invitation. Errors: `invitation_needed`.
     fn check_invite(&self, invite: Option<&str>) -> Result<()> {
-        let what = match (self.sign_up, invite) {
+        let message = match (self.sign_up, invite) {
             (SignUp::Open, _) | (SignUp::Invited, Some(_)) => return Ok(()),
             (SignUp::Invited, None) => "this server takes no accounts without an invitation",
             (SignUp::Closed, _) => "this server takes no new accounts",
         };
-        Err(Error::new(Code::InvitationNeeded, what))
+        Err(Error::new(Code::InvitationNeeded, message))
     }
 
     /// The invitation of that id, if there is an id. It is used up.
-    fn invited(&self, kept: &mut KeptWrite<'_, '_>, invite: Option<&str>) -> Result<Option<Fields>> {
+    fn invited(&self, write: &mut WriteTx<'_>, invite: Option<&str>) -> Result<Option<Invitation>> {
         let Some(invite) = invite else { return Ok(None) };
         let pk = sha_s(invite);
         let unknown = || Error::new(Code::InvitationUnknown, "no open invitation has this id");
-        let found = kept.get(INVITATIONS, &pk)?.ok_or_else(unknown)?;
-        if found.get("until").and_then(Value::as_u64).is_none_or(|until| until <= self.now_ms) {
+        let found: Invitation = write.record(&pk)?.ok_or_else(unknown)?;
+        if found.until <= self.now_ms {
             return Err(unknown());
         }
-        kept.remove(INVITATIONS, &pk)?;
+        write.remove_record::<Invitation>(&pk)?;
         Ok(Some(found))
     }
 
@@ -230,12 +269,11 @@ impl Service<'_> {
 
     /// Checks a proof, and uses up its challenge. Errors: `contention` for a challenge that was used; `wrong_passphrase`;
     /// `account_closed`.
-    pub(super) fn prove(&self, kept: &KeptWrite<'_, '_>, proof: &Proof<'_>) -> Result<Proven> {
-        self.judge(proof, stored(kept, proof.login)?, true)
+    pub(super) fn prove(&self, write: &WriteTx<'_>, proof: &Proof<'_>) -> Result<Proven> {
+        self.judge(proof, stored(write, proof.login)?, true)
     }
 
     fn judge(&self, proof: &Proof<'_>, account: Option<Account>, is_own: bool) -> Result<Proven> {
-        let wrong = || Error::new(Code::WrongPassphrase, "no account has this login and this secret");
         let own = account.as_ref().filter(|_| is_own);
         if own.is_some_and(|account| account.is_closed) {
             return Err(Error::new(Code::AccountClosed, "the account was closed"));
@@ -282,16 +320,19 @@ impl Service<'_> {
         Ok(SignInForm { proof: self.proof(request, login)?, known, label })
     }
 
-    /// `sign-in`: K as the server holds it, and a token.
+    /// `sign-in`: K as the server holds it, and a token that opens by K alone. Errors: those of [`Service::prove`].
     pub(super) fn sign_in(&self, form: &SignInForm<'_>) -> Result<Fields> {
         let SignInForm { proof, known, label } = form;
         let login = proof.login;
         let token = b64(&random::<32>()?);
         let fresh = b64(&random::<16>()?);
         self.check_proof(proof)?;
-        write_kept(self.engine, self.org, |kept| {
-            let Proven { mut account, wrap, auth } = self.prove(kept, proof)?;
-            self.check_enters(kept, &account)?;
+        write_kept(self.engine, self.org, |tx| {
+            let write = &mut tx.write;
+            let Proven { mut account, wrap, auth } = self.prove(write, proof)?;
+            write.check_enters(account.caller())?;
+            let SealedToken { server_key, sealed } =
+                seal_token(&account.public, &auth, &token)?.ok_or_else(wrong)?;
             let id = known.unwrap_or(&fresh);
             let place = account.devices.iter().position(|device| device.id == id);
             let mut device = match (place, known) {
@@ -307,18 +348,13 @@ impl Service<'_> {
                     Device { id, label, first: self.now_ms, last: self.now_ms, token: None }
                 }
             };
-            end_token(kept, &mut device)?;
-            make_room(kept, &mut account)?;
+            device.end_token(write)?;
+            account.make_room(write)?;
             let (digest, until) = (digest_of(&token), self.now_ms + TOKEN_MS);
-            kept.put(
-                TOKENS,
+            let (account_pk, used) = (sha_s(login), self.now_ms);
+            write.put_record(
                 &digest,
-                &entries_of([
-                    ("account", Value::from(sha_s(login).as_str())),
-                    ("device", Value::from(device.id.as_str())),
-                    ("until", number(until)),
-                    ("used", number(self.now_ms)),
-                ]),
+                &Token { account: account_pk, device: device.id.clone(), until, used },
             )?;
             device.last = self.now_ms;
             device.token = Some(digest);
@@ -328,32 +364,25 @@ impl Service<'_> {
             let answer = entries_of([
                 ("pub", Value::Bytes(account.public.to_vec())),
                 ("wrapped", Value::Bytes(wrap.wrapped.clone())),
-                ("token", Value::from(token.as_str())),
+                ("serverKey", Value::Bytes(server_key.to_vec())),
+                ("token", Value::Bytes(sealed)),
                 ("until", number(until)),
                 ("device", Value::from(device.id.as_str())),
                 ("signature", Value::Bytes(sign(&wrap, &auth, &account.public))),
             ]);
             account.devices.push(device);
-            put(kept, &account)?;
+            account.store(write)?;
             Ok(answer)
         })
     }
 }
 
-/// Ends the device that was unused longest, if a further one has no room.
-fn make_room(kept: &mut KeptWrite<'_, '_>, account: &mut Account) -> Result<()> {
-    while account.devices.len() >= DEVICES_MAX {
-        let uses = account.devices.iter().map(|device| last_use(device, |token| kept.get(TOKENS, token)));
-        let uses = uses.collect::<Result<Vec<_>>>()?;
-        let unused = (0..uses.len()).min_by_key(|place| uses[*place]).unwrap_or(0);
-        let mut ended = account.devices.remove(unused);
-        end_token(kept, &mut ended)?;
-    }
-    Ok(())
-}
-
 fn again() -> Error {
     Error::new(Code::Contention, "the challenge is unknown, used or too old: start again")
+}
+
+fn wrong() -> Error {
+    Error::new(Code::WrongPassphrase, "no account has this login and this secret")
 }
 
 /// Whether a sign-up is that of the account, sent again.

@@ -4,13 +4,17 @@
 use escale::model::{Value, sha_s};
 use escale::{Code, Error, Result};
 
-use super::enter::{Proof, Proven, end_token, last_use, put, random, stored};
+use super::enter::{Proof, Proven, stored};
 use super::formulas::b64;
+use super::key::random;
+use super::login::login_of;
 use super::message::{Fields, Request, Service};
-use super::record::{Account, Wrap, bad, entries_of, map_of, number};
+use super::record::bad;
 use super::tokens::Entered;
-use super::{INVITATIONS, TOKENS};
-use crate::engine::{ACCOUNTS, Engine, KeptWrite, ROLES, read_kept, write_kept};
+use crate::engine::{
+    Account, Engine, Invitation, Properties, ROLES, Wrap, WriteTx, entries_of, map_of, number, read_kept,
+    write_kept,
+};
 
 /// How long an invitation stays open, in milliseconds: 14 days.
 const INVITATION_MS: u64 = 14 * 86_400_000;
@@ -51,15 +55,16 @@ impl Service<'_> {
     /// `wraps` with a proof: changes them.
     pub(super) fn change(&self, form: &ChangeForm<'_>, entered: &Entered) -> Result<Fields> {
         self.check_proof(&form.proof)?;
-        write_kept(self.engine, self.org, |kept| {
-            let Proven { mut account, .. } = self.prove(kept, &form.proof)?;
+        write_kept(self.engine, self.org, |tx| {
+            let write = &mut tx.write;
+            let Proven { mut account, .. } = self.prove(write, &form.proof)?;
             account.change_wraps(form.put.clone(), &form.remove)?;
             if form.ends_others {
                 for device in account.devices.iter_mut().filter(|device| device.id != entered.device) {
-                    end_token(kept, device)?;
+                    device.end_token(write)?;
                 }
             }
-            put(kept, &account)?;
+            account.store(write)?;
             Ok(list_of(&account))
         })
     }
@@ -68,7 +73,7 @@ impl Service<'_> {
     pub(super) fn devices(&self, entered: &Entered) -> Result<Fields> {
         let account = self.own(entered)?;
         let devices = account.devices.iter().map(|device| {
-            let last = last_use(device, |token| read_kept(self.engine, self.org, TOKENS, token))?;
+            let last = device.last_use(|token| read_kept(self.engine, self.org, token))?;
             Ok(map_of([
                 ("id", Value::from(device.id.as_str())),
                 ("label", Value::from(device.label.as_str())),
@@ -95,20 +100,20 @@ impl Service<'_> {
 
     /// The account of a caller, to read.
     fn own(&self, entered: &Entered) -> Result<Account> {
-        let found = read_kept(self.engine, self.org, ACCOUNTS, &sha_s(&entered.login))?;
-        open_one(found.map(|map| Account::of_map(&map)).transpose()?)
+        open_one(read_kept(self.engine, self.org, &sha_s(&entered.login))?)
     }
 
     fn end_devices(&self, entered: &Entered, ends: impl Fn(&str) -> bool) -> Result<Fields> {
-        write_kept(self.engine, self.org, |kept| {
-            let mut account = own(kept, entered)?;
+        write_kept(self.engine, self.org, |tx| {
+            let write = &mut tx.write;
+            let mut account = own(write, entered)?;
             let (ended, stay) = account.devices.into_iter().partition(|device| ends(&device.id));
             account.devices = stay;
             let ended: Vec<_> = ended;
             for mut device in ended {
-                end_token(kept, &mut device)?;
+                device.end_token(write)?;
             }
-            put(kept, &account)?;
+            account.store(write)?;
             Ok(Fields::new())
         })
     }
@@ -116,17 +121,19 @@ impl Service<'_> {
     /// `close`: removes the account's wraps, devices and tokens. Its login and its id stay taken.
     pub(super) fn close(&self, proof: &Proof<'_>, forces: bool) -> Result<Fields> {
         self.check_proof(proof)?;
-        write_kept(self.engine, self.org, |kept| {
-            let Proven { mut account, .. } = self.prove(kept, proof)?;
+        write_kept(self.engine, self.org, |tx| {
+            let write = &mut tx.write;
+            let Proven { mut account, .. } = self.prove(write, proof)?;
             for mut device in std::mem::take(&mut account.devices) {
-                end_token(kept, &mut device)?;
+                device.end_token(write)?;
             }
-            kept.closes(&account.id)?;
+            tx.closes(&account.id)?;
+            let write = &mut tx.write;
             let was_admin = account.role == "admin";
             account.is_closed = true;
             account.wraps.clear();
             account.used.clear();
-            let has_other_admin = put(kept, &account)?;
+            let has_other_admin = account.store(write)?;
             if was_admin && !has_other_admin && !forces {
                 return Err(Error::new(
                     Code::LastAdmin,
@@ -139,8 +146,8 @@ impl Service<'_> {
 }
 
 /// The account of a caller, in the transaction.
-fn own(kept: &KeptWrite<'_, '_>, entered: &Entered) -> Result<Account> {
-    open_one(stored(kept, &entered.login)?)
+fn own(write: &WriteTx<'_>, entered: &Entered) -> Result<Account> {
+    open_one(stored(write, &entered.login)?)
 }
 
 fn open_one(account: Option<Account>) -> Result<Account> {
@@ -165,20 +172,27 @@ pub fn invite(engine: &Engine, org: &str, role: &str) -> Result<String> {
     check_role(role)?;
     let id = b64(&random::<16>()?);
     let until = engine.clock_ms() + INVITATION_MS;
-    let record = entries_of([("role", Value::from(role)), ("until", number(until))]);
-    write_kept(engine, org, |kept| kept.put(INVITATIONS, &sha_s(&id), &record))?;
+    let invitation = Invitation { role: Some(role.to_owned()), until, others: Properties::new() };
+    write_kept(engine, org, |tx| tx.write.put_record(&sha_s(&id), &invitation))?;
     Ok(id)
 }
 
 /// Gives an account another role. Errors: `not_found`, `bad_option`.
 pub fn set_role(engine: &Engine, org: &str, login: &str, role: &str) -> Result<()> {
     check_role(role)?;
-    write_kept(engine, org, |kept| {
-        let found = stored(kept, login)?.filter(|account| !account.is_closed);
+    write_kept(engine, org, |tx| {
+        let write = &mut tx.write;
+        // As typed first: an account of an earlier version may have a login in another form.
+        let as_typed = stored(write, login)?;
+        let found = match (as_typed, login_of(login)) {
+            (None, Ok(login)) => stored(write, &login)?,
+            (found, _) => found,
+        };
+        let found = found.filter(|account| !account.is_closed);
         let mut account =
             found.ok_or_else(|| Error::new(Code::NotFound, "no open account of the org has this login"))?;
         role.clone_into(&mut account.role);
-        put(kept, &account).map(drop)
+        account.store(write).map(drop)
     })
 }
 

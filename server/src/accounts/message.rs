@@ -8,10 +8,11 @@ use escale::model::Value;
 use escale::{Code, Error, Result};
 
 use super::enter::{Proof, SignInForm, SignUp, SignUpForm};
+use super::login::check_login;
 use super::manage::ChangeForm;
-use super::record::{WRAPS_MAX, Wrap, bad};
+use super::record::{WRAPS_MAX, bad};
 use super::tokens::Entered;
-use crate::engine::{Engine, Restrictions, check_enters, site_secret};
+use crate::engine::{Engine, Restrictions, Wrap, check_enters, derive_site_secret};
 
 /// The fields of a message.
 pub(super) type Fields = BTreeMap<String, Value>;
@@ -38,6 +39,7 @@ pub(super) struct Service<'s> {
 /// A request, with every field that its form needs.
 pub(super) enum Form<'m> {
     Start { login: &'m str, wrap: &'m str },
+    StartSignUp(&'m str),
     SignUp(SignUpForm<'m>),
     SignIn(SignInForm<'m>),
     Wraps,
@@ -72,7 +74,7 @@ pub enum Counts<'m> {
 }
 
 /// Checks a request of an org as far as it needs no account. `entered` is the bearer of its token, if it has a valid one.
-/// Errors: `malformed`, `wrong_protocol`, `unauthorized`; `account_closed` for a bearer; `contention` for a challenge that
+/// Errors: `malformed`, `wrong_protocol`, `unauthorized`; `bad_login` at a sign-up; `account_closed` for a bearer; `contention` for a challenge that
 /// is unknown or too old.
 pub fn check<'m>(
     engine: &'m Engine,
@@ -87,7 +89,7 @@ pub fn check<'m>(
     }
     let name = map.get("do").and_then(Value::as_str).ok_or_else(|| bad("`do` is a string"))?;
     let request = Request { map, name };
-    let secret = site_secret(engine, "account challenges")?;
+    let secret = derive_site_secret(engine, "account challenges")?;
     let service = Service { engine, org, sign_up, now_ms: engine.clock_ms(), secret };
     let bearer = || {
         let entered = entered.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"))?;
@@ -95,7 +97,10 @@ pub fn check<'m>(
         check_enters(engine, org, &caller).map(|()| entered)
     };
     let form = match name {
-        "start" => Form::Start { login: request.login()?, wrap: request.text("wrap")? },
+        "start" => match request.optional_text("wrap")? {
+            Some(wrap) => Form::Start { login: request.login()?, wrap },
+            None => Form::StartSignUp(request.new_login()?),
+        },
         "sign-up" => Form::SignUp(service.sign_up_form(&request)?),
         "sign-in" => Form::SignIn(service.sign_in_form(&request)?),
         "wraps" => {
@@ -133,7 +138,7 @@ impl<'m> Checked<'m> {
     /// How the limits count it.
     pub fn counts(&self) -> Counts<'m> {
         match &self.form {
-            Form::Start { .. } => Counts::Asked,
+            Form::Start { .. } | Form::StartSignUp(_) => Counts::Asked,
             Form::SignUp(_) => Counts::SignUp,
             Form::SignIn(SignInForm { proof, .. })
             | Form::Change(ChangeForm { proof, .. })
@@ -155,6 +160,7 @@ impl<'m> Checked<'m> {
             || self.entered.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"));
         let answer = match &self.form {
             Form::Start { login, wrap } => service.start(login, wrap),
+            Form::StartSignUp(login) => service.start_sign_up(login),
             Form::SignUp(form) => service.sign_up(form),
             Form::SignIn(form) => service.sign_in(form),
             Form::Wraps => service.wraps(bearer()?),
@@ -203,6 +209,12 @@ impl<'m> Request<'m> {
 
     pub(super) fn login(&self) -> Result<&'m str> {
         self.text("login")
+    }
+
+    /// The login of a new account. Errors: `bad_login`.
+    pub(super) fn new_login(&self) -> Result<&'m str> {
+        let login = self.login()?;
+        check_login(login).map(|()| login)
     }
 
     /// Bytes of a fixed length.

@@ -7,6 +7,8 @@ mod challenge;
 mod enter;
 mod failures;
 mod formulas;
+mod key;
+mod login;
 mod manage;
 mod message;
 mod network;
@@ -16,13 +18,8 @@ mod tokens;
 pub use enter::SignUp;
 pub use failures::{Attempt, Failures, Late};
 pub use formulas::{Auth, account_id, is_proven, signature};
+pub use login::login_of;
 pub use manage::{invite, set_role};
 pub use message::{Checked, Counts, answer, check};
 pub use network::{Network, Site};
 pub use tokens::{AccountTokens, Entered};
-
-/// The class of the stored tokens, by their digest.
-const TOKENS: &str = "#token";
-
-/// The class of the open invitations, by the hash of their id.
-const INVITATIONS: &str = "#invitation";

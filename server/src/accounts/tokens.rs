@@ -6,14 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use escale::Result;
-use escale::model::Value;
 use sha2::{Digest, Sha256};
 
-use super::TOKENS;
 use super::formulas::b64;
-use super::record::Account;
-use super::record::number;
-use crate::engine::{ACCOUNTS, Caller, Engine, Properties, read_kept, write_kept};
+use crate::engine::{Account, Caller, Engine, SystemRecord, Token, read_kept, write_kept};
 
 /// Entries above which those go that nobody asked for within [`KEPT_MS`].
 const ENTRIES: usize = 10_000;
@@ -114,10 +110,9 @@ impl AccountTokens {
             };
             entered.used = now_ms;
         }
-        write_kept(engine, org, |kept| match kept.get(TOKENS, &digest)? {
-            Some(mut token) if is_to_be_noted(used_of(&token), now_ms) => {
-                token.insert("used".into(), number(now_ms));
-                kept.put(TOKENS, &digest, &token)
+        write_kept(engine, org, |tx| match tx.write.record::<Token>(&digest)? {
+            Some(token) if is_to_be_noted(token.used, now_ms) => {
+                tx.write.put_record(&digest, &Token { used: now_ms, ..token })
             }
             _ => Ok(()),
         })
@@ -131,7 +126,7 @@ impl AccountTokens {
     }
 
     /// Reads the known tokens of these accounts again, because they have changed; without accounts, all tokens.
-    pub fn look_again(&self, engine: &Engine, of: Option<(&str, &BTreeSet<String>)>) {
+    pub fn invalidate(&self, engine: &Engine, of: Option<(&str, &BTreeSet<String>)>) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         let is_concerned = |(org, _): &(String, String), known: &Known| {
             of.is_none_or(|(changed, accounts)| org == changed && accounts.contains(&known.account))
@@ -162,8 +157,8 @@ impl AccountTokens {
     }
 
     /// Whether a row of the feed says that an account has changed.
-    pub fn is_concerned_by(class: &str) -> bool {
-        class == ACCOUNTS
+    pub fn is_relevant(class: &str) -> bool {
+        class == Account::CLASS
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Known>> {
@@ -171,23 +166,14 @@ impl AccountTokens {
     }
 }
 
-/// The last use of a stored token that is noted.
-pub(super) fn used_of(token: &Properties) -> u64 {
-    token.get("used").and_then(Value::as_u64).unwrap_or(0)
-}
-
 /// The key of a token's account, and its bearer if the account is open.
 fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<(String, Option<Entered>)>> {
-    let Some(token) = read_kept(engine, org, TOKENS, digest)? else { return Ok(None) };
-    let text = |name: &str| token.get(name).and_then(Value::as_str).unwrap_or_default();
-    let Some(account) = read_kept(engine, org, ACCOUNTS, text("account"))? else { return Ok(None) };
-    let account = Account::of_map(&account)?;
-    let entered = (!account.is_closed).then(|| Entered {
-        caller: account.caller(),
-        login: account.login,
-        device: text("device").to_owned(),
-        until: token.get("until").and_then(Value::as_u64).unwrap_or(0),
-        used: used_of(&token),
-    });
-    Ok(Some((text("account").to_owned(), entered)))
+    let Some(Token { account: pk, device, until, used }) = read_kept(engine, org, digest)? else {
+        return Ok(None);
+    };
+    let Some(account) = read_kept::<Account>(engine, org, &pk)? else { return Ok(None) };
+    let caller = account.caller();
+    let entered =
+        (!account.is_closed).then_some(Entered { login: account.login, device, caller, until, used });
+    Ok(Some((pk, entered)))
 }

@@ -1,40 +1,48 @@
 //! The decisions of the server, independent of transport and storage: versions, pulls, pages, refusals.
 
-mod begin;
-mod built_in;
-mod checks;
-mod database;
-mod execute;
+mod caller;
+mod effects;
+mod facade;
 mod files;
-mod growth;
-mod maintain;
-mod now;
-mod open;
-mod operate;
-mod operation;
-mod order;
+mod instance;
+mod maintenance;
+mod operations;
 mod pull;
+mod records;
 mod rights;
-mod shown;
-mod trees;
-mod write;
+mod tx;
 
-pub use begin::Written;
-pub use database::adopt_server;
-pub use files::{Audit, Filing, Object, Put, Side, sha_of, with_files};
-pub use growth::{read_result, whole_row};
-pub use maintain::{epoch_in, epoch_of, renew_epoch, renew_epoch_of};
-pub use open::{Engine, Opening, first_site, fresh_name};
-pub use operation::{Properties, Ran, Tx};
-pub use order::TRIES_MAX;
-pub(crate) use pull::connections;
-pub use pull::{Caller, Follower, Pushed, answer_while, head};
-pub use rights::restrictions::{Restriction, Restrictions, Schedule, check_enters};
-pub use rights::{
-    ACCOUNT_IDS, ACCOUNTS, ROLES, put_account, read_kept, read_kept_or_like, site_secret, write_kept,
-};
-pub use rights::{
-    Access, Ask, Counter, Decision, DocumentChange, Hooks, KeptWrite, NewAccount, Readable, Verdict,
-};
-pub use trees::{items_told_by, single_items};
-pub use write::{Outcome, Writing};
+pub use caller::{Caller, Restriction};
+pub use effects::accounts::ROLES;
+pub use effects::transact::Written;
+pub use facade::{Engine, answer_while, head, with_files};
+pub(crate) use facade::{connections, write_kept};
+pub use files::audit::{Audit, Side};
+pub use files::filing::Filing;
+pub use files::objects::{Object, sha_of};
+pub use files::upload::Put;
+pub use instance::context::Instance;
+pub use instance::epochs::{first_site, fresh_name};
+pub use instance::identity::adopt_server;
+pub use instance::refusals::{Ask, ReadHooks, Verdict, check_enters};
+pub use maintenance::adopt::Opening;
+pub use maintenance::purge::{epoch_in, epoch_of, renew_epoch, renew_epoch_of};
+pub use operations::order::attempts::TRIES_MAX;
+pub use operations::result::read_result;
+pub use pull::answer::{Follower, Pushed};
+pub use records::account::{Account, AccountId, Device, Wrap};
+pub use records::counter::Counter;
+pub use records::entrance::{Invitation, Token};
+pub(crate) use records::fields::{entries_of, map_of, number};
+pub use records::record::Properties;
+pub use records::schedule::Schedule;
+pub use records::system::SystemRecord;
+pub use rights::read::{Access, Decision, Readable};
+pub use rights::restrictions::Restrictions;
+pub use tx::feed::whole_row;
+pub use tx::hooks::{DocumentChange, Hooks, NewAccount};
+pub use tx::kept::{derive_site_secret, read_kept, read_kept_or_like};
+pub use tx::operation::Tx;
+pub use tx::outcome::Ran;
+pub use tx::trees::{items_told_by, single_items};
+pub use tx::write_tx::{Outcome, WriteTx};

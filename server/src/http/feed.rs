@@ -89,11 +89,11 @@ impl Follower {
         let mut restricted: BTreeSet<String> = BTreeSet::new();
         let mut visit = |row: FeedRow| {
             let row = whole_row(engine, row)?;
-            if Restrictions::is_concerned_by(&row.class) {
+            if Restrictions::is_relevant(&row.class) {
                 // Before the rows that follow it: a socket that may not read any more must not hear of them.
-                Restrictions::of(engine).look_again(Some(&row.org));
+                Restrictions::of(engine).invalidate(Some(&row.org));
                 restricted.insert(row.org);
-            } else if AccountTokens::is_concerned_by(&row.class) {
+            } else if AccountTokens::is_relevant(&row.class) {
                 waiting.entry(row.org).or_default().0.insert(row.pk);
             } else if let Some((_, rows)) = waiting.get_mut(&row.org) {
                 rows.push(row);
@@ -105,10 +105,10 @@ impl Follower {
         let Changed { seen, is_whole } = engine.provider().changed(Some(&self.seen), &mut visit)?;
         if let Some(accounts) = accounts {
             for (org, (changed, _)) in &waiting {
-                accounts.tokens.look_again(engine, Some((org, changed)));
+                accounts.tokens.invalidate(engine, Some((org, changed)));
             }
             if !is_whole {
-                accounts.tokens.look_again(engine, None);
+                accounts.tokens.invalidate(engine, None);
             }
         }
         waiting.into_values().flat_map(|(_, rows)| rows).for_each(pass_on);
@@ -118,7 +118,7 @@ impl Follower {
         if !is_whole {
             // Rows were removed before they were read, so every session has to pull.
             self.server.metrics.feed_resets.inc();
-            Restrictions::of(engine).look_again(None);
+            Restrictions::of(engine).invalidate(None);
             let snapshot = engine.provider().read()?;
             for org in hub.orgs() {
                 hub.doubt_all(&org);

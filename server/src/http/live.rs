@@ -6,20 +6,17 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
-use escale::codec::{Fault, Format, LiveRequest, ServerFrame, decode, encode};
-use escale::limits::{SUBS_MAX, TEXT_CHARS_MAX};
+use escale::codec::{Fault, Format, LiveRequest, ServerFrame, encode};
 use escale::model::{Def, DefKind, Version};
 use escale::{Code, Error};
+use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout};
 
-use super::admission::Holder;
+use super::admission::{Holder, read_message, turn_of_message};
 use super::entering::Connection;
 use super::hub::{Seat, Turn};
 use super::state::{Peer, Server, stopped};
 use crate::engine::{Access, Caller, Follower, Readable, head, single_items};
-
-/// Further bytes of a message: its token and its session, and the marks between the defs.
-const MESSAGE_BYTES_BESIDE: usize = 32 << 10;
 
 /// Bytes that a socket reads at once. It keeps room for them as long as it is open, and most sockets send one small
 /// message.
@@ -39,22 +36,6 @@ const CLOSE_TOO_MANY: u16 = 4429;
 const CLOSE_POLICY: u16 = 1008;
 const CLOSE_ERROR: u16 = 1011;
 const CLOSE_RESTART: u16 = 1012;
-
-/// Bytes of a message or frame. There is room for some more defs than a socket may have, so that a session that asks for
-/// too many learns why.
-pub(super) fn message_bytes_max(defs_bytes_max: usize) -> usize {
-    2 * defs_bytes_max + MESSAGE_BYTES_BESIDE
-}
-
-/// Bytes of the names of these defs. Names differ in length by a factor of fifty, so a number of defs bounds no memory.
-fn bytes_of(defs: &[Def]) -> usize {
-    let of = |def: &Def| match def.kind() {
-        DefKind::Class => 0,
-        DefKind::Document(pk) => "@".len() + pk.as_str().len(),
-        DefKind::Collection(name, hash) => "/@".len() + name.as_str().len() + hash.len(),
-    };
-    defs.iter().map(|def| def.class().as_str().len() + of(def)).sum()
-}
 
 /// The reason for closing a socket.
 struct Closing {
@@ -205,6 +186,10 @@ impl Live {
             return Err(Closing::new(CLOSE_POLICY, Code::Timeout.as_str()));
         };
         let Some(first) = first? else { return Ok(()) };
+        let server = Arc::clone(&self.server);
+        let turn = turn_of_message(&server, &first).await;
+        self.format = first.0;
+        let first = read_message(&server, first)?;
         self.token = first.token.clone().or(self.token.take());
         let guest = self.server.admit(self.token.as_deref(), &self.org).await?;
         self.caller = guest.caller;
@@ -215,7 +200,7 @@ impl Live {
         // From here on the socket limit applies to it, not the connection limit.
         drop(connection);
         let mut seat = self.server.hub.join(&self.org);
-        self.register(&mut seat, first).await?;
+        self.register(&mut seat, first, turn).await?;
 
         let mut alive = tokio::time::interval(self.server.alive_every);
         alive.reset();
@@ -254,12 +239,15 @@ impl Live {
                 }
                 message = self.receive() => {
                     let Some(message) = message? else { return Ok(()) };
+                    let turn = turn_of_message(&server, &message).await;
+                    self.format = message.0;
+                    let message = read_message(&server, message)?;
                     if message.token.is_some() {
                         self.token.clone_from(&message.token);
                     }
                     // Its token may be newer than the last look at the file.
                     self.caller = self.server.admit(self.token.as_deref(), &self.org).await?.caller;
-                    self.register(&mut seat, message).await?;
+                    self.register(&mut seat, message, turn).await?;
                 }
             }
         }
@@ -353,7 +341,13 @@ impl Live {
 
     /// Subscribes to the defs of the message, and confirms. Every change after the confirmation is hinted. The first
     /// confirmation waits for its turn: after a restart all sessions come back together, and pull at their confirmation.
-    async fn register(&mut self, seat: &mut Seat, message: LiveRequest) -> Result<(), Closing> {
+    /// The turn ends before anything is sent: a session that reads nothing must not keep it.
+    async fn register(
+        &mut self,
+        seat: &mut Seat,
+        message: LiveRequest,
+        turn: Option<SemaphorePermit<'_>>,
+    ) -> Result<(), Closing> {
         let mut live = Vec::new();
         let mut refused = Vec::new();
         for def in message.subs {
@@ -379,6 +373,7 @@ impl Live {
             self.withheld = decided.blocked;
         }
         seat.listen(live.iter().cloned().collect::<HashSet<_>>());
+        drop(turn);
         self.note_items(&live).await?;
         let confirmation = ServerFrame::confirm(live, refused);
         if seat.is_new() {
@@ -426,29 +421,18 @@ impl Live {
     }
 
     /// The next message; none once the other side has closed. Cancelling the call loses nothing.
-    async fn receive(&mut self) -> Result<Option<LiveRequest>, Closing> {
+    async fn receive(&mut self) -> Result<Option<(Format, Bytes)>, Closing> {
         loop {
-            let (format, bytes) = match self.socket.recv().await {
-                Some(Ok(Message::Text(text))) => (Format::Json, Bytes::from(text)),
-                Some(Ok(Message::Binary(bytes))) => (Format::Msgpack, bytes),
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
-                    self.count()?;
-                    continue;
-                }
+            let message = match self.socket.recv().await {
+                Some(Ok(Message::Text(text))) => Some((Format::Json, Bytes::from(text))),
+                Some(Ok(Message::Binary(bytes))) => Some((Format::Msgpack, bytes)),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return Ok(None),
             };
             self.count()?;
-            self.format = format;
-            let bytes_max = message_bytes_max(self.server.defs_bytes_max);
-            let message: LiveRequest = decode(format, &bytes, bytes_max)?;
-            let is_too_long = bytes_of(&message.subs) > self.server.defs_bytes_max;
-            if message.subs.len() > SUBS_MAX || is_too_long {
-                return Err(Error::new(Code::TooLarge, "too many subscriptions").into());
+            if message.is_some() {
+                return Ok(message);
             }
-            if message.session.is_empty() || message.session.len() > TEXT_CHARS_MAX {
-                return Err(Error::new(Code::Malformed, "a session's name").into());
-            }
-            return Ok(Some(message));
         }
     }
 

@@ -49,9 +49,12 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let status = match error.code() {
-            Code::Malformed | Code::WrongProtocol | Code::TooDeep | Code::BadValue | Code::LoginTaken => {
-                StatusCode::BAD_REQUEST
-            }
+            Code::Malformed
+            | Code::WrongProtocol
+            | Code::TooDeep
+            | Code::BadValue
+            | Code::BadLogin
+            | Code::LoginTaken => StatusCode::BAD_REQUEST,
             Code::Unauthorized | Code::WrongPassphrase | Code::DeviceRevoked => StatusCode::UNAUTHORIZED,
             Code::Forbidden
             | Code::Blocked

@@ -19,7 +19,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 use tracing::Instrument;
 
-use super::admission::LEAST_RATE;
+use super::admission::{LEAST_RATE, message_bytes_max};
 use super::auth::bearer;
 use super::entering::Connection;
 use super::operating::{route_of, span_of};
@@ -112,7 +112,7 @@ async fn get_live(
         return Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what).into_response(Format::Json);
     };
     let token = bearer(text(&headers, &header::AUTHORIZATION)).map(str::to_owned);
-    let bytes_max = live::message_bytes_max(server.defs_bytes_max);
+    let bytes_max = message_bytes_max(server.defs_bytes_max);
     upgrade
         .read_buffer_size(live::READ_BYTES)
         .max_message_size(bytes_max)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use escale::{Code, Error, Result};
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::admission::{Gate, HeavyLane, Traffic};
@@ -172,6 +172,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         downloads: traffic(options.transfers_max, options.transfers_max.1),
         sockets: Gate::new(options.sockets_max, needs_tokens),
         heavy: HeavyLane::new()?,
+        large_messages: Semaphore::new(1),
         health: Health::default(),
         metrics: Metrics::new(&options.engine.figures),
         drain: options.drain,

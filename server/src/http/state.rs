@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use escale::{Code, Error, Result};
-use tokio::sync::{RwLock, watch};
+use tokio::sync::{RwLock, Semaphore, watch};
 
 use super::admission::{Gate, HeavyLane, Traffic};
 use super::auth::{Accounts, Guest, Tokens};
@@ -45,6 +45,8 @@ pub(super) struct Server {
     pub downloads: Arc<Traffic>,
     pub sockets: Arc<Gate>,
     pub heavy: HeavyLane,
+    /// The turn of a large message of a socket.
+    pub large_messages: Semaphore,
     pub health: Health,
     pub metrics: Metrics,
     /// How long sockets take to close, each at a moment of its own, when the server stops (R45).
@@ -103,13 +105,19 @@ impl Server {
     }
 
     /// The same for a socket that is open. The follower of the feed looks at the file of tokens before it passes on any
-    /// commit, and ten times a second.
+    /// commit, and ten times a second. Only a token that is not in memory is read: it was perhaps read while an account
+    /// changed, and so was not noted.
     pub(super) async fn admit_again(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Guest> {
-        let guest = self.bearer_again(token, org)?;
+        let guest = match self.bearer_in_memory(token, org) {
+            Err(error) if error.code() == Code::Unauthorized => {
+                self.entered(token, org).await?.ok_or(error)?.into()
+            }
+            found => found?,
+        };
         self.restrict(guest, org).await
     }
 
-    fn bearer_again(&self, token: Option<&str>, org: &str) -> Result<Guest> {
+    fn bearer_in_memory(&self, token: Option<&str>, org: &str) -> Result<Guest> {
         if let (Some(accounts), Some(token)) = (&self.accounts, token)
             && let Some(Some(entered)) = accounts.tokens.known(org, token, self.engine.clock_ms())
         {

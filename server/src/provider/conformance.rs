@@ -23,7 +23,7 @@ pub(super) const HASH: &str = "AAAAAAAAAAAAAAAAAAAAAA";
 /// some histories are others each time.
 pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>, random: &mut dyn FnMut(u64) -> u64) {
     what_is_committed_is_read_back(&fresh());
-    what_is_dropped_leaves_nothing(&fresh());
+    a_dropped_write_leaves_nothing(&fresh());
     a_snapshot_stays_as_it_was(&fresh());
     writes_come_one_after_another(&fresh());
     changes_ascend_and_go_on(&fresh());
@@ -92,7 +92,7 @@ pub(super) fn changes(
 ) -> Vec<(String, u64, ChangeState)> {
     let mut seen = Vec::new();
     let mut visit = |change: Change| {
-        assert_eq!(change.data.is_empty(), change.state != ChangeState::Alive, "data of the living only");
+        assert_eq!(change.data.is_empty(), change.state == ChangeState::Left, "no data of those that left");
         seen.push((change.pk, change.v, change.state));
         Ok(true)
     };
@@ -110,14 +110,14 @@ fn what_is_committed_is_read_back<P: Provider>(open: &dyn Fn() -> P) {
     write(&first, |tx| {
         put(tx, "a", 8);
         tx.put_document(at("a"), &tombstone).expect("in place of the other");
-        assert_eq!(tx.document(at("a")).expect("own write").as_ref(), Some(&tombstone));
+        assert_eq!(tx.snapshot().document(at("a")).expect("own write").as_ref(), Some(&tombstone));
     });
     let snapshot = second.read().expect("a snapshot");
     assert_eq!(snapshot.document(at("a")).expect("document"), Some(tombstone));
     assert_eq!(snapshot.document(at("b")).expect("document"), None);
 }
 
-fn what_is_dropped_leaves_nothing<P: Provider>(open: &dyn Fn() -> P) {
+fn a_dropped_write_leaves_nothing<P: Provider>(open: &dyn Fn() -> P) {
     let provider = open();
     let mut tx = provider.write("o", WAIT).expect("a write");
     put(tx.as_mut(), "a", 1);
@@ -247,7 +247,7 @@ fn orgs_and_classes_are_kept_apart<P: Provider>(open: &dyn Fn() -> P) {
     write_to(&provider, "p", |tx| {
         let place = Place { org: "p", ..at("a") };
         put(tx, place);
-        assert!(tx.document(at("a")).expect("document").is_some(), "another org may be read");
+        assert!(tx.snapshot().document(at("a")).expect("document").is_some(), "another org may be read");
         tx.remove_document(place).expect("remove_document");
     });
     let snapshot = provider.read().expect("a snapshot");
@@ -289,13 +289,16 @@ fn entries_find_another_holder<P: Provider>(open: &dyn Fn() -> P) {
         for value in values.clone() {
             let entry = Entry { index: "i".into(), value };
             tx.put_entry(at("a"), "o", &entry).expect("put_entry");
-            assert!(!tx.is_held(at("a"), "o", &entry).expect("is_held"), "the holder itself does not count");
-            assert!(tx.is_held(at("b"), "o", &entry).expect("is_held"));
-            assert!(tx.is_held(Place { org: "p", ..at("a") }, "o", &entry).expect("is_held"));
-            assert!(!tx.is_held(at("b"), "", &entry).expect("is_held"), "another scope");
-            assert!(!tx.is_held(Place { class: "D", ..at("b") }, "o", &entry).expect("is_held"));
+            assert!(
+                !tx.snapshot().is_held(at("a"), "o", &entry).expect("is_held"),
+                "the holder itself does not count"
+            );
+            assert!(tx.snapshot().is_held(at("b"), "o", &entry).expect("is_held"));
+            assert!(tx.snapshot().is_held(Place { org: "p", ..at("a") }, "o", &entry).expect("is_held"));
+            assert!(!tx.snapshot().is_held(at("b"), "", &entry).expect("is_held"), "another scope");
+            assert!(!tx.snapshot().is_held(Place { class: "D", ..at("b") }, "o", &entry).expect("is_held"));
             tx.remove_entry(at("a"), "o", &entry).expect("remove_entry");
-            assert!(!tx.is_held(at("b"), "o", &entry).expect("is_held"));
+            assert!(!tx.snapshot().is_held(at("b"), "o", &entry).expect("is_held"));
         }
     });
 }

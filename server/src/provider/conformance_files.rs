@@ -47,7 +47,7 @@ fn a_history_equals_maps<P: Provider>(open: &dyn Fn() -> P, random: &mut dyn FnM
             for _ in 0..=random(4) {
                 step(tx.edit_files(), org, &mut expected[at], random);
             }
-            compare(tx.files(), org, &expected[at]);
+            compare(tx.snapshot().files(), org, &expected[at]);
         });
         compare(before.files(), org, &was);
         let after = second.read().expect("a snapshot");

@@ -39,8 +39,8 @@ fn a_head_is_of_one_org<P: Provider>(open: &dyn Fn() -> P) {
     }
     write_to(&first, "o", |tx| {
         tx.put_head(&head(11)).expect("in place of the other");
-        assert_eq!(tx.head("o").expect("own write"), Some(head(11)));
-        assert_eq!(tx.head("p").expect("another's"), Some(head(20)));
+        assert_eq!(tx.snapshot().head("o").expect("own write"), Some(head(11)));
+        assert_eq!(tx.snapshot().head("p").expect("another's"), Some(head(20)));
     });
     let mut dropped = first.write("p", WAIT).expect("a write");
     dropped.put_head(&head(99)).expect("put_head");
@@ -107,7 +107,7 @@ fn maintenance_reaches_every_head_and_excludes_every_write<P: Provider>(open: &d
     }
     let place = Place { org: "p", ..at("a") };
     tx.put_document(place, &document(5)).expect("put_document");
-    assert_eq!(tx.heads("", 9).expect("heads").len(), 2);
+    assert_eq!(tx.snapshot().heads("", 9).expect("heads").len(), 2);
     tx.commit().expect("a commit");
     assert_eq!((head_of(&first, "o"), head_of(&first, "p")), (head(50), head(50)));
     let snapshot = first.read().expect("a snapshot");
@@ -129,9 +129,10 @@ fn orgs_written_at_once_have_their_own_numbers<P: Provider>(open: &dyn Fn() -> P
             scope.spawn(move || {
                 for n in 0..WRITES {
                     write_to(instance, org, |tx| {
-                        let Head { commits, highest, .. } = tx.head(org).expect("head").expect("a head");
+                        let Head { commits, highest, .. } =
+                            tx.snapshot().head(org).expect("head").expect("a head");
                         let (commits, highest) = (commits + 1, highest + 1);
-                        let own = tx.head(org).expect("head").expect("a head");
+                        let own = tx.snapshot().head(org).expect("head").expect("a head");
                         tx.put_head(&Head { commits, highest, ..own }).expect("put_head");
                         let pk = format!("{number}-{n}");
                         let place = Place { org, class: "C", pk: &pk };
@@ -164,7 +165,7 @@ fn a_value_across_orgs_has_one_holder<P: Provider>(open: &dyn Fn() -> P) {
     let take = |provider: &P, org: &str, n: u64| {
         let mut tx = provider.write(org, WAIT).expect("a write");
         let place = Place { org, ..at("a") };
-        let taken = tx.is_held(place, "", &entry(n)).and_then(|is_held| {
+        let taken = tx.snapshot().is_held(place, "", &entry(n)).and_then(|is_held| {
             if !is_held {
                 tx.put_entry(place, "", &entry(n))?;
             }

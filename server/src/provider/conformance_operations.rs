@@ -75,8 +75,8 @@ fn a_savepoint_takes_back_what_followed<P: Provider>(open: &dyn Fn() -> P) {
         tx.savepoint().expect("savepoint");
         let entry = put(tx, "b", 2);
         tx.undo().expect("undo");
-        assert_eq!(tx.document(at("b")).expect("document"), None);
-        assert!(!tx.is_held(at("c"), "", &entry).expect("is_held"));
+        assert_eq!(tx.snapshot().document(at("b")).expect("document"), None);
+        assert!(!tx.snapshot().is_held(at("c"), "", &entry).expect("is_held"));
         tx.append_operation("x", &Operation { v: None, ..operation("b", 2) }).expect("append_operation");
         tx.release().expect("release");
         tx.savepoint().expect("savepoint");
@@ -114,16 +114,16 @@ fn old_results_go_and_ids_and_sessions_stay<P: Provider>(open: &dyn Fn() -> P) {
         assert_eq!(tx.purge_operations(13, 1).expect("purge"), gone(&[1]));
         assert_eq!(tx.purge_operations(13, 5).expect("purge"), gone(&[2]));
         assert_eq!(tx.purge_operations(13, 5).expect("purge"), gone(&[]));
-        let is_kept = |id| tx.operation("o", "x", id).expect("operation").is_some();
+        let is_kept = |id| tx.snapshot().operation("o", "x", id).expect("operation").is_some();
         assert_eq!(["1", "2", "3"].map(is_kept), [false, false, true]);
-        let spent = |id| tx.spent("o", "x", id).expect("spent");
+        let spent = |id| tx.snapshot().spent("o", "x", id).expect("spent");
         assert_eq!(["1", "2", "3"].map(spent), [Some(Spent { v: Some(7) }), Some(Spent { v: None }), None]);
-        assert_eq!(tx.spent("p", "x", "1").expect("another org's"), None);
-        assert_eq!(tx.spent("o", "y", "1").expect("another account's"), None);
-        assert_eq!(tx.session("o", "s").expect("session").map(|s| s.seq), Some(3));
-        let found = tx.sessions("o", &["t", "s"]).expect("sessions");
+        assert_eq!(tx.snapshot().spent("p", "x", "1").expect("another org's"), None);
+        assert_eq!(tx.snapshot().spent("o", "y", "1").expect("another account's"), None);
+        assert_eq!(tx.snapshot().session("o", "s").expect("session").map(|s| s.seq), Some(3));
+        let found = tx.snapshot().sessions("o", &["t", "s"]).expect("sessions");
         assert_eq!(found.into_iter().map(|(name, s)| (name, s.seq)).collect::<Vec<_>>(), [("s".into(), 3)]);
-        assert!(tx.sessions("p", &["s"]).expect("another org's").is_empty());
+        assert!(tx.snapshot().sessions("p", &["s"]).expect("another org's").is_empty());
     });
 }
 
@@ -192,8 +192,8 @@ fn what_rests_is_rewritten_in_order<P: Provider>(open: &dyn Fn() -> P) {
         |org: &str, account: &str, o: &Operation| Ok(Some(format!("{org}{account}{}", o.id).into_bytes()));
     let first = tx.rewrite_results((0, 1), &change).expect("rewrite").expect("one");
     let result = |tx: &dyn Snapshot, org| tx.operation(org, "x", "a").expect("operation").map(|o| o.result);
-    assert_eq!(result(tx.as_ref(), "o"), Some(b"oxa".to_vec()));
-    assert_ne!(result(tx.as_ref(), "p"), Some(b"pxa".to_vec()), "one at a time");
+    assert_eq!(result(tx.snapshot(), "o"), Some(b"oxa".to_vec()));
+    assert_ne!(result(tx.snapshot(), "p"), Some(b"pxa".to_vec()), "one at a time");
     let second = tx.rewrite_results((first, 9), &change).expect("rewrite").expect("another");
     assert_eq!(tx.rewrite_results((second, 9), &change).expect("rewrite"), None);
     tx.commit().expect("a commit");

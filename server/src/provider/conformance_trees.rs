@@ -20,11 +20,11 @@ fn a_tree_is_read_back_replaced_and_removed<P: Provider>(open: &dyn Fn() -> P) {
     let (first, second) = (open(), open());
     let other = Place { class: "D", ..at("a") };
     write(&first, |tx| {
-        assert_eq!(tx.tree(at("a")).expect("tree"), None);
+        assert_eq!(tx.snapshot().tree(at("a")).expect("tree"), None);
         tx.put_tree(at("a"), &tree(1)).expect("put_tree");
         tx.put_tree(at("a"), &tree(10)).expect("in place of the other");
         tx.put_tree(other, &tree(20)).expect("put_tree");
-        assert_eq!(tx.tree(at("a")).expect("its own write"), Some(tree(10)));
+        assert_eq!(tx.snapshot().tree(at("a")).expect("its own write"), Some(tree(10)));
     });
     write_to(&first, "p", |tx| tx.put_tree(Place { org: "p", ..at("a") }, &tree(30)).expect("put_tree"));
     let before = second.read().expect("a snapshot");
@@ -128,7 +128,7 @@ fn items_below_a_version_go_with_all_they_have<P: Provider>(open: &dyn Fn() -> P
     });
     write(&provider, |tx| {
         assert_eq!(tx.purge_items(&in_collection(), 5, 2).expect("purge_items"), ["a", "b"]);
-        assert!(!tx.is_held(at("z"), "o", &entry).expect("is_held"), "its index goes with it");
+        assert!(!tx.snapshot().is_held(at("z"), "o", &entry).expect("is_held"), "its index goes with it");
         assert_eq!(tx.purge_items(&in_collection(), 5, 2).expect("purge_items"), ["c"]);
         assert_eq!(tx.purge_items(&in_collection(), 5, 2).expect("purge_items"), [""; 0]);
     });

@@ -72,23 +72,9 @@ pub trait Provider: Send + Sync + 'static {
     }
 }
 
-/// One state of the database.
-pub trait Snapshot {
-    /// The state that all orgs share.
-    fn site(&self) -> Result<Site>;
-
-    /// The server that runs the database, and its clock at the beginning of this snapshot or transaction; none
-    /// if the database has no server of its own.
-    fn server(&self) -> Result<Option<Server>> {
-        Ok(None)
-    }
-
-    /// The head of an org; none if nothing was ever written for it.
-    fn head(&self, org: &str) -> Result<Option<Head>>;
-
-    /// The heads of at most `limit` orgs after that one, ascending by org.
-    fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>>;
-
+/// The documents of one state of the database, with their memberships, indexes and trees. Reads of these count as work of
+/// a request, because its caller chooses how many there are.
+pub trait DocumentReads {
     /// The document, or its tombstone.
     fn document(&self, at: Place) -> Result<Option<Document>>;
 
@@ -108,7 +94,7 @@ pub trait Snapshot {
         visit: &mut dyn FnMut(Change) -> Result<bool>,
     ) -> Result<u64>;
 
-    /// The number of documents and tombstones that [`Snapshot::changes`] would visit from `v` on, without
+    /// The number of documents and tombstones that [`DocumentReads::changes`] would visit from `v` on, without
     /// departures.
     fn count(&self, org: &str, def: &Def, v: Version, gone_from: Version, minute: u64)
     -> Result<Looked<u64>>;
@@ -119,6 +105,28 @@ pub trait Snapshot {
     /// The tree of the document at that place; none if nothing is stored of it.
     fn tree(&self, at: Place) -> Result<Option<Tree>>;
 
+    /// Whether another document than the one at that place has this value of an index. `scope` is the org, or
+    /// empty for an index across orgs.
+    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool>;
+}
+
+/// One state of the database: that of a moment, or of a write with its changes so far.
+pub trait Snapshot: DocumentReads {
+    /// The state that all orgs share.
+    fn site(&self) -> Result<Site>;
+
+    /// The server that runs the database, and its clock at the beginning of this snapshot or transaction; none
+    /// if the database has no server of its own.
+    fn server(&self) -> Result<Option<Server>> {
+        Ok(None)
+    }
+
+    /// The head of an org; none if nothing was ever written for it.
+    fn head(&self, org: &str) -> Result<Option<Head>>;
+
+    /// The heads of at most `limit` orgs after that one, ascending by org.
+    fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>>;
+
     /// At most `limit` trees of an org after that class and pk, ascending, for the purge: those whose
     /// [`Tree::due`] is not 0 and below `before`, and those with more than [`TOMBSTONES_MAX`] tombstones.
     fn due_trees(
@@ -128,10 +136,6 @@ pub trait Snapshot {
         before: Version,
         limit: usize,
     ) -> Result<Vec<(String, String, Tree)>>;
-
-    /// Whether another document than the one at that place has this value of an index. `scope` is the org, or
-    /// empty for an index across orgs.
-    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool>;
 
     /// The session of that name.
     fn session(&self, org: &str, session: &str) -> Result<Option<Session>>;
@@ -164,7 +168,10 @@ pub trait Snapshot {
 }
 
 /// Changes of documents, their memberships and their indexes.
-pub trait Edit: Snapshot {
+pub trait Edit {
+    /// The state of the database with the changes so far.
+    fn snapshot(&self) -> &dyn Snapshot;
+
     /// Stores a document or tombstone, and replaces an earlier one.
     fn put_document(&mut self, at: Place, document: &Document) -> Result<()>;
 
@@ -299,4 +306,11 @@ pub struct Walked {
     pub pk: String,
     /// The stored document.
     pub document: Document,
+}
+
+impl Walked {
+    /// Its place.
+    pub fn place(&self) -> Place<'_> {
+        Place { org: &self.org, class: &self.class, pk: &self.pk }
+    }
 }

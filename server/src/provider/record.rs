@@ -128,7 +128,7 @@ pub struct Change {
     pub state: ChangeState,
     /// Minutes since 1970 of the end of its logical life.
     pub max_life: Option<u64>,
-    /// The data of a living member, as stored.
+    /// The data of a member or its tombstone, as stored. The seal in it tells whether it belongs there.
     pub data: Vec<u8>,
 }
 

@@ -18,4 +18,5 @@ mod operating;
 mod requests;
 mod rights;
 mod rules;
+mod sealed;
 mod support;

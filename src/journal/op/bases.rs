@@ -7,24 +7,24 @@ use crate::model::{Name, Pk};
 impl PendingOp {
     /// A document's state when it was issued, for conflicts.
     pub fn base_of(&self, class: &Name, pk: &Pk) -> Option<&Data> {
-        let of_batch = self.state.bases.iter().find(|(own, of, _)| own == class && of == pk);
-        of_batch.map(|(_, _, data)| data).or(self.state.base.as_ref())
+        let of_batch = self.state.issued.bases.iter().find(|(own, of, _)| own == class && of == pk);
+        of_batch.map(|(_, _, data)| data).or(self.state.issued.base.as_ref())
     }
 
     /// Keeps a document's state, unless one is known already.
     pub fn keep_base(&mut self, class: Name, pk: &Pk, base: Option<Data>) {
         let Some(base) = base.filter(|_| self.base_of(&class, pk).is_none()) else { return };
-        if self.state.name == "batch" {
-            self.state.bases.push((class, pk.clone(), base));
+        if self.state.issued.name == "batch" {
+            self.state.issued.bases.push((class, pk.clone(), base));
         } else {
-            self.state.base = Some(base);
+            self.state.issued.base = Some(base);
         }
     }
 
     /// It stands on that state of a document from now on.
     pub fn set_base(&mut self, class: Name, pk: &Pk, base: Option<Data>) {
-        self.state.base = None;
-        self.state.bases.retain(|(own, of, _)| (own, of) != (&class, pk));
+        self.state.issued.base = None;
+        self.state.issued.bases.retain(|(own, of, _)| (own, of) != (&class, pk));
         self.keep_base(class, pk, base);
     }
 }

@@ -2,12 +2,12 @@
 
 mod column;
 mod index;
-mod noted;
+mod new_ids;
 mod parse;
 mod span;
 
 pub use column::Column;
 pub use index::{Cursor, Index};
-pub use noted::Noted;
+pub use new_ids::NewIds;
 pub use parse::{Order, Predicate, Query};
 pub use span::Span;

@@ -161,7 +161,7 @@ mod tests {
     use crate::model::schema::Schema;
 
     const SCHEMA: &str = r#"{"Doc":{"key":["book","page"],
-        "indexes":{"h":"hash","s":"string","i":"int","f":"float","l":"list","b":"bool"}}}"#;
+        "indexes":{"h":"hash","s":"string","i":"integer","f":"number","l":"string[]","b":"boolean"}}}"#;
 
     /// Whether a document with this value satisfies the condition.
     fn holds(predicate: &Predicate, index: &str, found: &Value) -> bool {

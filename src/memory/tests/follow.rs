@@ -126,7 +126,7 @@ fn bases(memory: &Memory) -> BTreeMap<DocKey, (Option<Stamp>, Vec<Def>)> {
 
 #[test]
 fn a_follower_is_as_the_leader_whether_it_replays_or_takes_over() {
-    for seed in seeds() {
+    for seed in seeds(300) {
         let random = &mut Seeded::new(seed);
         let (mut leader, mut follower, mut page) = (memory(), memory(), 0);
         let (mut dropped, mut kept, mut pinned) = (SortedSet::new(), SortedSet::new(), Vec::new());

@@ -4,8 +4,19 @@ use crate::error::{Code, Error, Result};
 use crate::model::{Name, Pk, Value};
 
 /// The types that `properties` may declare for a property: for TypeScript, apart from `file` and `file[]` (R23).
-pub const PROPERTY_TYPES: [&str; 10] =
-    ["string", "number", "boolean", "bytes", "string[]", "number[]", "boolean[]", "any", "file", "file[]"];
+pub const PROPERTY_TYPES: [&str; 11] = [
+    "string",
+    "integer",
+    "number",
+    "boolean",
+    "bytes",
+    "string[]",
+    "number[]",
+    "boolean[]",
+    "any",
+    "file",
+    "file[]",
+];
 
 /// The words of a class that a server alone reads. Sessions ignore them, and the schema keeps them.
 pub const FOR_SERVER: [&str; 3] = ["rights", "quota", "exempt"];
@@ -89,10 +100,10 @@ impl IndexType {
         match self {
             IndexType::Hash => "hash",
             IndexType::String => "string",
-            IndexType::Int => "int",
-            IndexType::Float => "float",
-            IndexType::List => "list",
-            IndexType::Bool => "bool",
+            IndexType::Int => "integer",
+            IndexType::Float => "number",
+            IndexType::List => "string[]",
+            IndexType::Bool => "boolean",
         }
     }
 

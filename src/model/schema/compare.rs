@@ -19,6 +19,7 @@ fn knows(schema: &Schema, other: &Schema) -> bool {
     other.classes().iter().all(|was| schema.class(was.name().as_str()).is_ok_and(|class| has(class, was)))
 }
 
+/// The application of an earlier release follows as well: it gets documents of later releases unchanged.
 pub(super) fn check_follows(newer: &Schema, older: &Schema) -> Result<()> {
     for was in older.classes() {
         // The documents of a removed class are removed at the next opening.
@@ -40,6 +41,23 @@ pub(super) fn check_follows(newer: &Schema, older: &Schema) -> Result<()> {
                 format!("class {} has another clock in the store", was.name()),
             );
         }
+        for was in was.collections() {
+            let Ok(collection) = class.collection(was.name()) else { continue };
+            if collection.key() != was.key() || collection.is_list() != was.is_list() {
+                let detail =
+                    format!("collection {}/{} has another key in the store", class.name(), was.name());
+                return fail(Code::SchemaMismatch, detail);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same, and no class has a lower release than before.
+pub(super) fn check_releases(newer: &Schema, older: &Schema) -> Result<()> {
+    check_follows(newer, older)?;
+    for was in older.classes() {
+        let Ok(class) = newer.class(was.name().as_str()) else { continue };
         if class.release() < was.release() {
             let detail = format!(
                 "class {}: release {} in the store, {} given",
@@ -48,14 +66,6 @@ pub(super) fn check_follows(newer: &Schema, older: &Schema) -> Result<()> {
                 class.release()
             );
             return fail(Code::SchemaMismatch, detail);
-        }
-        for was in was.collections() {
-            let Ok(collection) = class.collection(was.name()) else { continue };
-            if collection.key() != was.key() || collection.is_list() != was.is_list() {
-                let detail =
-                    format!("collection {}/{} has another key in the store", class.name(), was.name());
-                return fail(Code::SchemaMismatch, detail);
-            }
         }
     }
     Ok(())

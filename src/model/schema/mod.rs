@@ -7,7 +7,7 @@
 //!     "Article": {
 //!         "key": ["id"],
 //!         "collections": { "auteurs": { "key": ["auteurs"], "list": true, "mutable": true } },
-//!         "indexes": { "taille": "int" }
+//!         "indexes": { "taille": "integer" }
 //!     }
 //! }"#)?;
 //! assert_eq!(schema.class("Article")?.key()[0].as_str(), "id");
@@ -78,10 +78,15 @@ impl Schema {
         Ok(class)
     }
 
-    /// Rejects this schema if it contradicts `older`, the one under which the store was written. A class must
-    /// not change its key or lower its release, and a collection must keep its properties.
+    /// Rejects this schema if it contradicts `older`, the one under which the store was written. A class and a
+    /// collection must keep their keys. A class may have a lower release: the application was rolled back.
     pub fn check_follows(&self, older: &Schema) -> Result<()> {
         compare::check_follows(self, older)
+    }
+
+    /// The same for a server: it also rejects this schema if a class has a lower release than in `older`.
+    pub fn check_releases(&self, older: &Schema) -> Result<()> {
+        compare::check_releases(self, older)
     }
 
     /// Whether this schema knows every class, collection and index of the other one, and more. Its session then

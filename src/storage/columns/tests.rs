@@ -102,7 +102,7 @@ fn record(seed: u64) -> StateRecord {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn columns_are_read_as_written() {
     for seed in 0..2_000 {
         let record = record(seed);
         assert_eq!(decode(&encode(&record).unwrap()).as_ref(), Some(&record), "seed {seed}");

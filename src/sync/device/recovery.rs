@@ -6,7 +6,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::SortedSet;
 use crate::storage::{Reopened, Verdict};
 use crate::store::Failure;
-use crate::sync::context::{Ctx, Role};
+use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, StorageState};
 
 /// The minimum time between two attempts, however good the reasons.
@@ -42,7 +42,7 @@ pub enum Reopening {
     /// The handle works, and the store is as it was.
     Same,
     /// The store is empty, or has lost records.
-    Anew,
+    Again,
     /// Opening it failed. These readings no longer wait.
     Failed(Vec<Effect>, Error),
 }
@@ -158,8 +158,8 @@ impl Device {
             Ok(verdict) => {
                 self.handle.phase = Phase::Good;
                 self.commit_now(ctx);
-                if verdict == Verdict::Anew {
-                    return Some(Reopening::Anew);
+                if verdict == Verdict::Again {
+                    return Some(Reopening::Again);
                 }
                 if is_clean {
                     self.is_well();
@@ -190,6 +190,7 @@ fn judge(ctx: &mut Ctx, result: Result<Reopened>) -> Option<Result<Verdict>> {
         Ok(found) => found,
         Err(error) => return Some(Err(error)),
     };
+    let is_following = ctx.is_following();
     let layout = ctx.layout.as_mut()?;
     Some(match (layout.judge(&found), found.header) {
         (Verdict::Foreign, _) => {
@@ -197,7 +198,7 @@ fn judge(ctx: &mut Ctx, result: Result<Reopened>) -> Option<Result<Verdict>> {
             Err(Error::new(Code::StoreInUse, detail))
         }
         // The leader has written since, and it repairs any damage.
-        _ if ctx.role == Role::Follower => Ok(Verdict::Same),
+        _ if is_following => Ok(Verdict::Same),
         // K may have been wrapped again by a write that was never confirmed.
         (Verdict::Same, Some(header)) => {
             layout.set_header(header);

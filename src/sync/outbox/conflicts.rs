@@ -1,12 +1,12 @@
 //! Resolves conflicts by the policy of the class, and rebases the writes made on top of a resolved one (R92).
 
 use super::application::Application;
-use super::table::Table;
-use super::trees::given_to;
+use super::table::PendingOps;
+use super::table::trees::given_to;
 use crate::codec::{Data, Fault};
 use crate::error::{Code, Error, Result};
 use crate::journal::{
-    ChangeKind, IfVersion, OpState, PendingOp, Policy, Settlement, State, changes_of, settle,
+    ChangeKind, IfVersion, Issued, PendingOp, Policy, Settlement, State, changes_of, settle,
 };
 use crate::limits::{VALUE_DEPTH_MAX, VERSION_MAX};
 use crate::memory::DocKey;
@@ -34,13 +34,13 @@ struct Ground {
 /// Returns false if the application must decide.
 pub fn settle_conflict(
     ctx: &mut Ctx,
-    table: &mut Table,
+    table: &mut PendingOps,
     app: &dyn Application,
     order: u64,
     fault: &Fault,
 ) -> bool {
     let Some(row) = &fault.doc else { return false };
-    let Some(key) = table.ops[&order].expected_at(&row.pk).cloned() else { return false };
+    let Some(key) = table[order].expected_at(&row.pk).cloned() else { return false };
     let theirs = row.data.as_ref().filter(|_| !row.deleted).map(Data::to_map).transpose();
     let mut grounds = Vec::new();
     let settled = theirs.and_then(|theirs| {
@@ -52,7 +52,7 @@ pub fn settle_conflict(
         let (met, others) = grounds.into_iter().partition(|ground| ground.order == order);
         grounds = others;
         let met: Vec<Ground> = met;
-        if !table.waiting.contains(&order) {
+        if !table.at(order).is_some_and(PendingOp::is_waiting) {
             continue;
         }
         let settled = settle_write(ctx, table, app, &met, None, &mut grounds);
@@ -85,14 +85,14 @@ fn or_leave(ctx: &mut Ctx, settled: Result<bool>) -> bool {
 /// decide.
 fn settle_write(
     ctx: &mut Ctx,
-    table: &mut Table,
+    table: &mut PendingOps,
     app: &dyn Application,
     met: &[Ground],
     refused_at: Option<u64>,
     next: &mut Vec<Ground>,
 ) -> Result<bool> {
     let order = met[0].order;
-    let op = table.ops[&order].clone();
+    let op = table[order].clone();
     let mut judged = Vec::new();
     for ground in met {
         let (key, theirs) = (&ground.key, &ground.theirs);
@@ -156,9 +156,8 @@ fn settle_write(
     }
     for (ground, becomes, result, (base, mine)) in judged {
         let (key, theirs) = (&ground.key, &ground.theirs);
-        let Some(op) = table.ops.get(&order) else { break };
-        let op = op.clone();
-        let id = &op.state.id;
+        let Some(op) = table.at(order).cloned() else { break };
+        let id = &op.state.issued.id;
         if result != mine {
             doubt_mixed(table, id);
         }
@@ -202,12 +201,12 @@ fn settle_write(
 /// The server's document stays, so the write is discarded. Those made on top of it meet the documents that it met.
 fn discard(
     ctx: &mut Ctx,
-    table: &mut Table,
+    table: &mut PendingOps,
     op: &PendingOp,
     met: &[Ground],
     next: &mut Vec<Ground>,
 ) -> Result<()> {
-    let id = &op.state.id;
+    let id = &op.state.issued.id;
     let keys: SortedSet<&DocKey> = op.expected().map(|(key, _)| key).collect();
     for key in keys {
         let ground = met.iter().find(|ground| ground.key == *key);
@@ -260,13 +259,12 @@ fn is_possible(ctx: &Ctx, key: &DocKey, (name, args): &(&str, Value)) -> bool {
 /// Whether an operation expects the version that an earlier one of the session gave, and the document is not
 /// above it: nobody else has written the document since. A batch has the version of its latest document,
 /// which is above that of the others.
-fn is_unwritten_since(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey, v: u64) -> bool {
+fn is_unwritten_since(ctx: &Ctx, table: &PendingOps, op: &PendingOp, key: &DocKey, v: u64) -> bool {
     match op.expectation(key) {
         Some((IfVersion::At(expected), era)) => v < expected && era == Some(ctx.memory.epoch().1),
-        Some((IfVersion::Of(id), _)) => table
-            .get(&id)
-            .and_then(|named| given_to(ctx, &table.trees, named, key))
-            .is_some_and(|given| v <= given),
+        Some((IfVersion::Of(id), _)) => {
+            table.get(&id).and_then(|named| given_to(ctx, table, named, key)).is_some_and(|given| v <= given)
+        }
         None => false,
     }
 }
@@ -274,9 +272,9 @@ fn is_unwritten_since(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey, v:
 /// Nobody else wrote the document, so no policy is consulted. Either it is as it was when the operation was
 /// made: the operation before it changed nothing, and the server gave that one no version that holds here,
 /// though docs/protocol.md requires one. Or its version is lower than that of the earlier operation.
-fn send_for_version(ctx: &mut Ctx, table: &mut Table, order: u64, key: &DocKey, v: u64) -> Result<()> {
-    let OpState { name, args, .. } = table.ops[&order].state.clone();
-    let base = table.ops[&order].base_of(&ctx.memory.class_name(key), &key.1).cloned();
+fn send_for_version(ctx: &mut Ctx, table: &mut PendingOps, order: u64, key: &DocKey, v: u64) -> Result<()> {
+    let Issued { name, args, .. } = table[order].state.issued.clone();
+    let base = table[order].base_of(&ctx.memory.class_name(key), &key.1).cloned();
     issue_in_place(ctx, table, order, (key, Some(IfVersion::At(v))), (name, args), base, Some(v))
 }
 
@@ -284,7 +282,7 @@ fn send_for_version(ctx: &mut Ctx, table: &mut Table, order: u64, key: &DocKey, 
 /// whose state was `base` and whose version is `expected`. The server refused the first one at `refused_at`.
 fn issue_in_place(
     ctx: &mut Ctx,
-    table: &mut Table,
+    table: &mut PendingOps,
     order: u64,
     (key, expected): (&DocKey, Option<IfVersion>),
     (name, args): (String, Value),
@@ -293,7 +291,7 @@ fn issue_in_place(
 ) -> Result<()> {
     let id = crate::journal::make_id(ctx.clock.wall_ms, &mut *ctx.random)?;
     let class = ctx.memory.class_name(key);
-    let op = &table.ops[&order].state;
+    let op = &table[order].state.issued;
     let (old, after, bases) = (op.id.clone(), op.after.clone(), op.bases.clone());
     let replaced = table.replace(order);
     let replaced_for = replaced.as_ref().map(|op| op.issued_for.clone()).unwrap_or_default();
@@ -302,7 +300,7 @@ fn issue_in_place(
     if let (Some(op), Some(replaced)) = (table.get_mut(&id), &replaced) {
         op.insist(|change| replaced.insists_on(&change.key));
         op.take_given(replaced);
-        op.state.bases = bases;
+        op.state.issued.bases = bases;
         op.issued_for = replaced_for;
         op.issued_for.extend(refused_at.map(|v| (key.clone(), v)));
     }
@@ -315,7 +313,7 @@ fn issue_in_place(
 
 /// A write stands on that state of a document from now on, and expects that version of it, if one is given.
 fn stand(
-    table: &mut Table,
+    table: &mut PendingOps,
     order: u64,
     (key, class): (&DocKey, &Name),
     expected: Option<IfVersion>,
@@ -325,7 +323,7 @@ fn stand(
     if let Some(id) = expected.as_ref().and_then(IfVersion::of) {
         table.names(order, id);
     }
-    let Some(op) = table.ops.get_mut(&order) else { return };
+    let Some(op) = table.at_mut(order) else { return };
     op.set_base(class.clone(), &key.1, base);
     if let Some(expected) = expected {
         op.expect_of(key, &expected);
@@ -334,17 +332,17 @@ fn stand(
 
 /// It is not known here on which document a write will be executed. It expects a version that no document has:
 /// the server refuses it and shows the document, on which the policy then judges it.
-pub fn doubt(table: &mut Table, order: u64, key: &DocKey) {
+pub fn doubt(table: &mut PendingOps, order: u64, key: &DocKey) {
     table.due.rewrite(order);
-    if let Some(op) = table.ops.get_mut(&order) {
+    if let Some(op) = table.at_mut(order) {
         op.expect_of(key, &UNKNOWN);
     }
 }
 
 /// An operation names others that nobody knows any more, such as one that was amended in another session. Returns
 /// false if the application made it depend on them.
-pub fn doubt_named(table: &mut Table, order: u64) -> bool {
-    let op = &table.ops[&order];
+pub fn doubt_named(table: &mut PendingOps, order: u64) -> bool {
+    let op = &table[order];
     let named = op.expected().filter(|(_, expected)| expected.of().is_some());
     let keys: Vec<DocKey> = named.map(|(key, _)| key.clone()).collect();
     if keys.is_empty() || keys.iter().any(|key| op.insists_on(key)) {
@@ -358,9 +356,9 @@ pub fn doubt_named(table: &mut Table, order: u64) -> bool {
 
 /// A policy has changed the result of the operation `id`. The application made batches with operations of its own
 /// depend on its version: they would now be executed on a document that the application has not seen.
-fn doubt_mixed(table: &mut Table, id: &str) {
+fn doubt_mixed(table: &mut PendingOps, id: &str) {
     for order in table.naming(id).collect::<Vec<_>>() {
-        let op = table.ops.get_mut(&order).filter(|op| op.expected().next().is_none());
+        let op = table.at_mut(order).filter(|op| op.expected().next().is_none());
         if let Some(op) = op.filter(|op| op.expects(id)) {
             op.expect_instead(id, &|_| Some((UNKNOWN, None)));
             table.due.rewrite(order);

@@ -2,7 +2,7 @@
 //! that it references and that the device holds (R24). The bytes are the application's side's matter: it gives its word on
 //! each object.
 
-use super::table::Table;
+use super::table::PendingOps;
 use crate::codec::Fault;
 use crate::error::{Code, Error};
 use crate::journal::PendingOp;
@@ -37,30 +37,30 @@ impl Files {
 }
 
 /// Asks for a word on the objects that operations wait for, if they are others than before.
-pub fn ask_for_files(ctx: &mut Ctx, table: &mut Table) {
+pub fn ask_for_files(ctx: &mut Ctx, table: &mut PendingOps) {
     if !ctx.config.has_files || ctx.is_following() {
         return;
     }
-    let files = &mut table.files;
+    let epoch = table.files.epoch.as_ref();
     // The database of a later epoch may have been restored: it may hold less.
-    let is_past = ctx.memory.epoch().0.is_some_and(|now| files.epoch.as_ref().is_some_and(|own| own < now));
-    if is_past || table.waiting.is_empty() {
-        *files = Files { asked: std::mem::take(&mut files.asked), ..Files::default() };
+    let is_past = ctx.memory.epoch().0.is_some_and(|now| epoch.is_some_and(|own| own < now));
+    if is_past || table.pending() == 0 {
+        table.files = Files { asked: std::mem::take(&mut table.files.asked), ..Files::default() };
     }
     let mut needed = Vec::new();
-    for order in &table.waiting {
-        needed.extend(table.ops[order].files.iter().filter(|sha| files.lack(sha)).cloned());
+    for op in table.waiting() {
+        needed.extend(op.files.iter().filter(|sha| table.files.lack(sha)).cloned());
     }
     order::sort(&mut needed);
     needed.dedup();
-    if needed != files.asked || (is_past && !needed.is_empty()) {
-        files.asked.clone_from(&needed);
+    if needed != table.files.asked || (is_past && !needed.is_empty()) {
+        table.files.asked.clone_from(&needed);
         ctx.effects.push(Effect::Files { needed });
     }
 }
 
 /// Takes the word on objects.
-pub fn settle_files(ctx: &mut Ctx, table: &mut Table, shas: Vec<String>, word: FileWord) {
+pub fn settle_files(ctx: &mut Ctx, table: &mut PendingOps, shas: Vec<String>, word: FileWord) {
     let files = &mut table.files;
     match word {
         FileWord::There(epoch) => {
@@ -83,12 +83,12 @@ pub fn settle_files(ctx: &mut Ctx, table: &mut Table, shas: Vec<String>, word: F
 
 /// Parks the operations that reference one of these objects. The server may have executed those that were sent before, and
 /// dropped the files since: it decides over them.
-fn park_for(ctx: &mut Ctx, table: &mut Table, shas: Vec<String>, code: Code) {
-    let concerns = |order: &u64| table.ops[order].files.iter().any(|sha| shas.contains(sha));
-    let orders: Vec<u64> = table.waiting.iter().copied().filter(concerns).collect();
+fn park_for(ctx: &mut Ctx, table: &mut PendingOps, shas: Vec<String>, code: Code) {
+    let concerns = |op: &&PendingOp| op.files.iter().any(|sha| shas.contains(sha));
+    let orders: Vec<u64> = table.waiting().filter(concerns).map(|op| op.state.order).collect();
     let mut is_any_sent = false;
     for order in orders {
-        if table.ops[&order].may_be_sent() {
+        if table[order].may_be_sent() {
             is_any_sent = true;
         } else {
             table.refuse_here(ctx, order, Error::new(code, "a file that the operation references"));
@@ -101,22 +101,23 @@ fn park_for(ctx: &mut Ctx, table: &mut Table, shas: Vec<String>, code: Code) {
 
 /// The server lacks files of an operation. Returns whether the device holds one of them: the session then uploads
 /// it again, a few times.
-pub(super) fn is_to_upload_again(table: &mut Table, order: u64, fault: &Fault) -> bool {
-    let op = &table.ops[&order];
+pub(super) fn is_to_upload_again(table: &mut PendingOps, order: u64, fault: &Fault) -> bool {
+    let of_op = table[order].files.iter();
+    let lacking: Vec<String> = of_op.filter(|sha| fault.files.contains(sha)).cloned().collect();
     let mut is_held_here = false;
-    for sha in op.files.iter().filter(|sha| fault.files.contains(sha)) {
+    for sha in &lacking {
         is_held_here |= table.files.there.remove(sha);
         table.files.left_to_server.remove(sha);
     }
-    is_held_here && op.state.replaces.len() < UPLOADS_AGAIN_MAX
+    is_held_here && table[order].state.replaces.len() < UPLOADS_AGAIN_MAX
 }
 
 /// The objects that local documents reference, and those of operations which are not over at the server unless `is_local`:
 /// their bytes must stay.
-pub fn files(table: &Table, is_local: bool) -> Vec<String> {
+pub fn files(table: &PendingOps, is_local: bool) -> Vec<String> {
     let mut shas = Vec::new();
     let is_open = |op: &PendingOp| !is_local && op.state.accepted.is_none();
-    for op in table.ops.values().filter(|op| op.is_local() || is_open(op)) {
+    for op in table.iter().filter(|op| op.is_local() || is_open(op)) {
         shas.extend(op.files.iter().cloned());
     }
     order::sort(&mut shas);

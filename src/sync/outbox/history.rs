@@ -62,8 +62,8 @@ impl Outbox {
         let class = ctx.memory.class_name(key);
         let mut actions: SortedMap<i64, (OpId, Action)> = SortedMap::new();
         let at_rest = records.into_iter().map(|record| (record.op_id, record.actions));
-        let pending = self.table.on(key).map(|op| (op.state.id.clone(), op.actions.clone()));
-        let over = in_flight.into_iter().flat_map(|journal| &journal.ended).chain(&self.table.due.ended);
+        let pending = self.table.on(key).map(|op| (op.state.issued.id.clone(), op.actions.clone()));
+        let over = in_flight.into_iter().flat_map(|journal| &journal.ended).chain(self.table.due.ended());
         let over = over.map(|(_, record)| (record.op_id.clone(), record.actions.clone()));
         // If an action comes twice, the later copy has more information.
         for (id, of_op) in at_rest.chain(pending).chain(over) {
@@ -80,7 +80,7 @@ impl Outbox {
         for mut record in records {
             record.actions.retain(|action| !removed.contains(&action.rowid));
             let number = record.number;
-            self.table.due.ended.push((Some(number), record));
+            self.table.due.end(Some(number), record);
         }
         self.journal.is_sweeping = false;
         if self.is_removed() {
@@ -152,7 +152,7 @@ impl Outbox {
                 continue;
             }
             if gone == record.actions.len() && !record.lost {
-                self.table.due.dropped.insert(*number);
+                self.table.due.delete(*number);
             } else {
                 partly.push(*number);
             }

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::due::Due;
+use super::due::{Due, Taken};
 use super::parts::Outbox;
-use super::table::{bytes_of, connect, unpin};
-use crate::journal::{ActionType, JournalRecord, OpId, OpState, Outcome, PendingOp, Retention};
+use super::table::issue::{bytes_of, connect, unpin};
+use crate::journal::{ActionType, JournalRecord, OpId, Outcome, PendingOp, Retention};
 use crate::model::{Name, Pk, SortedMap, SortedSet, order};
 use crate::storage::{JournalAtRest, JournalChanges};
 use crate::store::RecordKey;
@@ -116,7 +116,7 @@ impl Outbox {
     /// The server has lost an operation that it had accepted. A record keeps this across openings.
     pub fn lose(&mut self, id: OpId) {
         let record = JournalRecord { lost: true, ..JournalRecord::of(id.clone(), self.table.summary.name) };
-        self.table.due.ended.push((None, record));
+        self.table.due.end(None, record);
         self.lost_by_server.push(id);
     }
 
@@ -124,17 +124,9 @@ impl Outbox {
     /// operations that are over is lost.
     pub fn unsettle(&mut self) {
         self.journal.records.clear();
-        self.table.due.dropped.clear();
-        self.table.due.given_up.clear();
         self.journal.strays.clear();
-        for (order, op) in self.table.ops.iter_mut() {
-            op.record = None;
-            self.table.due.dirty.insert(*order);
-        }
-        for (old, _) in &mut self.table.due.ended {
-            *old = None;
-        }
-        self.table.due.ended.retain(|(_, record)| !record.lost);
+        self.table.iter_mut().for_each(|op| op.record = None);
+        self.table.due.start_over(self.table.iter().map(|op| op.state.order).collect());
         for id in std::mem::take(&mut self.lost_by_server) {
             self.lose(id);
         }
@@ -179,14 +171,14 @@ impl Outbox {
             }
         }
         // An earlier opening may have sent every waiting operation, under numbers up to this one.
-        self.sender.highest_sent = self.table.summary.last_seq + self.table.waiting.len() as u64;
+        self.sender.highest_sent = self.table.summary.last_seq + self.table.pending();
     }
 }
 
 impl Outbox {
     /// Connects the restored operations with their documents, which `open` has pinned.
     pub fn restore_ops(&mut self, ctx: &mut Ctx) {
-        let orders: Vec<u64> = self.table.ops.keys().copied().collect();
+        let orders: Vec<u64> = self.table.iter().map(|op| op.state.order).collect();
         for order in orders {
             let Some(mut op) = self.table.remove(order) else { continue };
             connect(ctx, &mut op);
@@ -204,16 +196,17 @@ impl Outbox {
         if self.is_clean() && done.is_empty() {
             return None;
         }
-        let (journal, due) = (&mut self.journal, &mut self.table.due);
+        let journal = &mut self.journal;
+        let due = self.table.due.take();
         let mut changes =
             JournalChanges { strays: std::mem::take(&mut journal.strays), ..JournalChanges::default() };
-        let mut deletes = std::mem::take(&mut due.dropped);
+        let mut deletes = due.dropped;
         let swept = std::mem::take(&mut journal.swept);
         let mut next = self.table.summary.next_record;
         let (mut written, mut ends) = (Vec::new(), 0);
-        for order in std::mem::take(&mut due.dirty) {
-            let Some(op) = self.table.ops.get(&order) else { continue };
-            let (op_id, seq, name) = (op.state.id.clone(), op.state.seq, self.table.summary.name);
+        for order in due.dirty {
+            let Some(op) = self.table.at(order) else { continue };
+            let (op_id, seq, name) = (op.state.issued.id.clone(), op.state.seq, self.table.summary.name);
             written.push((order, op_id.clone(), next));
             let mut record = JournalRecord {
                 number: next,
@@ -236,7 +229,7 @@ impl Outbox {
             changes.records.push(record);
             next += 1;
         }
-        let mut ended = std::mem::take(&mut due.ended);
+        let mut ended = due.ended;
         for (old, record) in &mut ended {
             record.number = next;
             deletes.extend(*old);
@@ -246,10 +239,10 @@ impl Outbox {
         self.table.summary.next_record = next;
         let replaced = deletes.iter().filter(|number| journal.records.contains_key(number)).count();
         self.table.summary.records = (journal.records.len() + changes.records.len() - replaced) as u64;
-        self.table.summary.pending = self.table.ops.len() as u64 - ends;
+        self.table.summary.pending = self.table.iter().count() as u64 - ends;
         changes.summary = self.table.summary;
         changes.deletes = deletes.into_iter().collect();
-        let replaced = |(order, ..): &(u64, OpId, u64)| self.table.ops[order].state.replaces.iter();
+        let replaced = |(order, ..): &(u64, OpId, u64)| self.table[*order].state.replaces.iter();
         let ids = written.iter().map(|(_, id, _)| id).chain(written.iter().flat_map(replaced));
         changes.taken = ids.filter_map(|id| inbox.get(id)).copied().collect();
         changes.taken.extend(&done);
@@ -261,7 +254,7 @@ impl Outbox {
     pub fn journal_committed(&mut self, ctx: &mut Ctx, in_flight: JournalInFlight) -> Vec<OpId> {
         let JournalInFlight { changes, written, swept, untold, .. } = in_flight;
         ctx.effects.extend(untold.into_iter().map(|(_, report)| report));
-        self.table.due.given_up.retain(|op| changes.deletes.binary_search(&op.record).is_err());
+        self.table.due.deleted(&changes.deletes);
         for record in changes.records {
             self.journal.index(&record);
             if ctx.layout.is_none() {
@@ -274,22 +267,23 @@ impl Outbox {
         }
         let mut recorded = Vec::new();
         for (order, id, number) in written {
-            let Some(op) = self.table.ops.get_mut(&order) else {
+            let Some(op) = self.table.at_mut(order) else {
                 // The operation ended, or was discarded, while its record was being written.
-                self.table.due.dropped.insert(number);
+                self.table.due.delete(number);
                 continue;
             };
             recorded.push(id.clone());
             // If the id differs, another operation has taken the place of the one written. The old record
             // stays until the new operation's own record is written.
             op.record = Some(number);
-            if op.state.id != id {
+            if op.state.issued.id != id {
                 continue;
             }
             recorded.extend(op.state.replaces.iter().cloned());
             let is_new = !std::mem::replace(&mut op.saved, true);
-            op.issued = None;
-            for PendingOp { state: OpState { id, .. }, .. } in std::mem::take(&mut op.unsaved) {
+            op.whole = None;
+            for own in std::mem::take(&mut op.unsaved) {
+                let id = own.state.issued.id;
                 ctx.effects.push(Effect::Saved { id: id.clone() });
                 ctx.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
             }
@@ -317,19 +311,19 @@ impl Outbox {
         let JournalInFlight { changes, written, ended, swept, done, .. } = in_flight;
         self.journal.swept.extend(swept);
         self.journal.strays = changes.strays;
-        let due = &mut self.table.due;
         // When these operations are written again, that batch deletes the records that they replace.
+        let mut dirty = SortedSet::new();
         let mut again: SortedSet<u64> = order::set_of(ended.iter().filter_map(|(old, _)| *old));
         for (order, id, _) in &written {
-            if let Some(op) = self.table.ops.get(order) {
+            if let Some(op) = self.table.at(*order) {
                 again.extend(op.record);
-                if op.state.id == *id {
-                    due.dirty.insert(*order);
+                if op.state.issued.id == *id {
+                    dirty.insert(*order);
                 }
             }
         }
-        due.dropped.extend(changes.deletes.into_iter().filter(|number| !again.contains(number)));
-        due.ended.extend(ended);
+        let dropped = order::set_of(changes.deletes.into_iter().filter(|number| !again.contains(number)));
+        self.table.due.put_back(Taken { dirty, ended, dropped });
         done
     }
 }

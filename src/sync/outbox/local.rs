@@ -1,9 +1,10 @@
 //! Local documents (R29): only this device has them. Each is the journal record of a put that is never sent. The next
 //! write of the document takes the record over.
 
-use super::table::{Table, make, unpin, write_one};
+use super::table::PendingOps;
+use super::table::issue::{make, unpin, write_one};
 use crate::error::{Code, Result, fail};
-use crate::journal::{Change, Issued, OpId, OpState, PendingOp, State, changes_of, make_id, part_of};
+use crate::journal::{Change, Issued, OpId, PendingOp, State, Whole, changes_of, make_id, part_of};
 use crate::limits::LOCAL_REPLACED_MAX;
 use crate::memory::DocKey;
 use crate::model::schema::Schema;
@@ -42,14 +43,13 @@ fn ops_of<'a>(name: &str, args: &'a Value) -> Option<&'a [Value]> {
 /// one for each local document. The id stays with the server's part, or else with the first one.
 pub(super) fn write_parts(
     ctx: &mut Ctx,
-    table: &mut Table,
+    table: &mut PendingOps,
     mut write: Write,
     local: &[(usize, Change)],
 ) -> Result<()> {
     let id = write.id.clone();
-    table.issued += 1;
     let (name, args) = (write.name.clone(), write.args.clone());
-    let issued = Issued { nth: table.issued, name, args, insists: None };
+    let whole = Whole { nth: table.places.count_issued(), name, args, insists: None };
     let has_rest = take_out(&mut write, local);
     let mut parts: Vec<(&DocKey, OpId, (String, Value))> = Vec::new();
     for (_, Change { key, .. }) in local {
@@ -78,7 +78,7 @@ pub(super) fn write_parts(
     }
     if let Some(op) = table.get_mut(&id) {
         op.with = Some(id.clone()).filter(|_| count > 1).or(op.with.take());
-        op.issued = Some(Box::new(issued));
+        op.whole = Some(Box::new(whole));
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ pub(super) fn write_parts(
 /// and nothing puts it again.
 fn settled<'c>(
     ctx: &Ctx,
-    table: &Table,
+    table: &PendingOps,
     key: &DocKey,
     changes: impl Iterator<Item = &'c Change>,
 ) -> Option<(String, Value)> {
@@ -108,7 +108,7 @@ fn settled<'c>(
 }
 
 /// A local document as this session's operations leave it.
-fn local_state(table: &Table, key: &DocKey) -> Option<State> {
+fn local_state(table: &PendingOps, key: &DocKey) -> Option<State> {
     let op = table.on(key).rfind(|op| op.is_local())?;
     op.steps_on(key, None).fold(None, |state, step| step.apply(state))
 }
@@ -116,13 +116,13 @@ fn local_state(table: &Table, key: &DocKey) -> Option<State> {
 /// Issues an operation on a local document. It takes the place of the one before it, and its record.
 fn put_local(
     ctx: &mut Ctx,
-    table: &mut Table,
+    table: &mut PendingOps,
     write: Write,
     key: &DocKey,
     (is_part, with): (bool, Option<&OpId>),
 ) -> Result<()> {
     let old = table.on(key).rfind(|op| op.is_local()).map(|op| op.state.order);
-    let order = old.unwrap_or_else(|| table.next_order());
+    let order = old.unwrap_or_else(|| table.places.next());
     let mut op = make(ctx, write, order)?;
     (op.is_part, op.with) = (is_part, with.cloned());
     if let Some(mut old) = table.replace(order) {
@@ -134,7 +134,7 @@ fn put_local(
         op.state.replaces.clone_from(&old.state.replaces);
         let surplus = op.state.replaces.len().saturating_sub(LOCAL_REPLACED_MAX);
         op.state.replaces.drain(..if old.saved { surplus } else { 0 });
-        op.state.replaces.push(old.state.id.clone());
+        op.state.replaces.push(old.state.issued.id.clone());
         op.unsaved = std::mem::take(&mut old.unsaved);
         if !old.saved && !old.is_part {
             op.unsaved.push(old);
@@ -146,28 +146,29 @@ fn put_local(
 
 /// Another session leads, before these operations are saved: they are again as they were issued, each with its id and in
 /// their order. That session makes the parts.
-pub fn undo_parts(ctx: &mut Ctx, table: &mut Table) -> Result<()> {
-    let is_open = |op: &PendingOp| !op.saved && (op.is_part || op.issued.is_some());
-    let orders: Vec<u64> = table.ops.iter().filter(|(_, op)| is_open(op)).map(|(order, _)| *order).collect();
+pub fn undo_parts(ctx: &mut Ctx, table: &mut PendingOps) -> Result<()> {
+    let is_open = |op: &PendingOp| !op.saved && (op.is_part || op.whole.is_some());
+    let orders: Vec<u64> = table.iter().filter(|op| is_open(op)).map(|op| op.state.order).collect();
     let mut again: SortedMap<u64, PendingOp> = SortedMap::new();
     for order in orders {
         let Some(mut op) = table.remove(order) else { continue };
         unpin(ctx, &op);
         for op in std::mem::take(&mut op.unsaved).into_iter().chain([op]) {
-            if let Some(nth) = op.issued.as_ref().map(|issued| issued.nth) {
+            if let Some(nth) = op.whole.as_ref().map(|whole| whole.nth) {
                 again.insert(nth, op);
             }
         }
     }
     for (_, op) in again {
-        let Some(Issued { name, args, insists, .. }) = op.issued.map(|issued| *issued) else { continue };
-        let OpState { id, at, after, base, bases, .. } = op.state;
+        let Some(Whole { name, args, insists, .. }) = op.whole.map(|whole| *whole) else { continue };
+        let Issued { id, at, after, base, bases, .. } = op.state.issued;
         let write = Write { id, name, args, touches: op.keys, after };
-        let order = table.next_order();
+        let order = table.places.next();
         let mut op = make(ctx, write, order)?;
-        (op.state.at, op.state.base, op.state.bases) = (at, base, bases);
+        let issued = &mut op.state.issued;
+        (issued.at, issued.base, issued.bases) = (at, base, bases);
         match insists {
-            Some(insists) => op.state.insists = insists,
+            Some(insists) => op.state.issued.insists = insists,
             None => op.insist(|_| true),
         }
         table.insert(op);

@@ -7,8 +7,8 @@
 use super::application::{self, Application};
 use super::conflicts::{UNKNOWN, is_rebased};
 use super::retained::PinReading;
-use super::table::Table;
-use super::trees::{given_to, hide_items};
+use super::table::PendingOps;
+use super::table::trees::{given_to, hide_items};
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State, is_built_in};
@@ -29,19 +29,19 @@ pub struct Overlay {
 
 impl Overlay {
     /// Does the work that is due for operations after an event: optimistic parts, actions and the overlay.
-    pub fn advance_writes(&mut self, ctx: &mut Ctx, table: &mut Table, app: &dyn Application) {
+    pub fn advance_writes(&mut self, ctx: &mut Ctx, table: &mut PendingOps, app: &dyn Application) {
         let touched = ctx.memory.pins.take_touched();
-        table.stale.extend(touched);
+        table.unshown.note_all(touched);
         self.show_operations(ctx, table, app);
     }
 
     /// Updates the overlay to the current base and operations. An error in one operation concerns that one
     /// alone: the loop never ends early, which would leave the others outdated.
-    pub fn show_operations(&mut self, ctx: &mut Ctx, table: &mut Table, app: &dyn Application) {
-        // A further pass follows if an optimistic part touched more documents. If the passes reach no end,
-        // the rest waits for the next event.
+    pub fn show_operations(&mut self, ctx: &mut Ctx, table: &mut PendingOps, app: &dyn Application) {
+        // A further pass follows if an optimistic part touched more documents. If the passes reach no end, the rest
+        // waits for the next turn.
         for _ in 0..OPTIMISTIC_ROUNDS {
-            if table.stale.is_empty() && table.fresh.is_empty() {
+            if !table.is_unshown() {
                 break;
             }
             self.go_through(ctx, table, app);
@@ -51,21 +51,21 @@ impl Overlay {
 
     /// Makes one pass over the operations on stale documents, in order, and lays their result over the
     /// documents. Operations just issued continue from the result of the others.
-    fn go_through(&mut self, ctx: &mut Ctx, table: &mut Table, app: &dyn Application) {
-        let stale = with_neighbours(table);
-        let fresh = std::mem::take(&mut table.fresh);
+    fn go_through(&mut self, ctx: &mut Ctx, table: &mut PendingOps, app: &dyn Application) {
+        let (stale, fresh) = table.unshown.take();
+        let stale = with_neighbours(table, stale);
         let mut orders: SortedSet<u64> = fresh.clone();
-        orders.extend(stale.iter().filter_map(|key| table.by_key.get(key)).flatten());
+        orders.extend(stale.iter().flat_map(|key| table.orders_on(key)));
         let mut states: SortedMap<DocKey, Computed> = SortedMap::new();
         for key in
-            stale.iter().chain(fresh.iter().filter_map(|order| table.ops.get(order)).flat_map(|op| &op.keys))
+            stale.iter().chain(fresh.iter().filter_map(|order| table.at(*order)).flat_map(|op| &op.keys))
         {
             if states.contains_key(key) {
                 continue;
             }
-            let first = table.by_key.get(key).and_then(SortedSet::first);
-            let is_whole = stale.contains(key) || first.is_some_and(|first| fresh.contains(first));
-            let state = match (is_whole, table.tops.get(key)) {
+            let first = table.orders_on(key).next();
+            let is_whole = stale.contains(key) || first.is_some_and(|first| fresh.contains(&first));
+            let state = match (is_whole, table.unshown.top(key)) {
                 (true, _) => base_state(ctx, key),
                 (false, Some(state)) => Computed::State(state.clone()),
                 (false, None) => Computed::NotYet,
@@ -86,14 +86,14 @@ impl Overlay {
             }
             let Computed::State(mut state) = state else {
                 // Computed once its data has been read.
-                table.tops.remove(&key);
+                table.unshown.forget_top(&key);
                 continue;
             };
             if is_covered && ctx.memory.show(&key, state.as_ref()).is_err() {
-                state = show_what_fits(ctx, table, &key);
+                state = show_fitting(ctx, table, &key);
             }
-            if table.by_key.contains_key(&key) {
-                table.tops.insert(key, state);
+            if table.orders_on(&key).next().is_some() {
+                table.unshown.set_top(key, state);
             }
         }
     }
@@ -103,12 +103,12 @@ impl Overlay {
     fn prepare_op(
         &mut self,
         ctx: &mut Ctx,
-        table: &mut Table,
+        table: &mut PendingOps,
         app: &dyn Application,
         order: u64,
         states: &SortedMap<DocKey, Computed>,
     ) {
-        let op = &table.ops[&order];
+        let op = &table[order];
         if op.prepared || op.with.as_ref().is_some_and(|id| is_ahead(table, op, id)) {
             return;
         }
@@ -117,7 +117,7 @@ impl Overlay {
         if !op.keys.iter().all(is_computed) {
             return;
         }
-        if is_built_in(&op.state.name, &op.state.args) {
+        if is_built_in(&op.state.issued.name, &op.state.issued.args) {
             let mut visited: SortedSet<&DocKey> = SortedSet::new();
             for (index, change) in
                 changes.iter().enumerate().filter(|(_, change)| visited.insert(&change.key))
@@ -130,22 +130,23 @@ impl Overlay {
                     Computed::State(Some(before)) => Data::from_map(before).ok(),
                     Computed::State(None) | Computed::NotYet => None,
                 };
-                expect_version(ctx, table, app, order, (index, change), before);
+                pin_expected_version(ctx, table, app, order, (index, change), before);
             }
         }
         let (actions, error) = match self.actions_of(ctx, &changes, states) {
             Ok(actions) => (actions, None),
             Err(error) => (Vec::new(), Some(error)),
         };
-        let op = table.ops.get_mut(&order).expect("the operation is there");
+        let op = table.at_mut(order).expect("the operation is there");
         op.actions = actions;
         op.prepared = true;
-        let parts = op.with.clone().filter(|id| *id == op.state.id);
+        let parts = op.with.clone().filter(|id| *id == op.state.issued.id);
         table.due.rewrite(order);
-        if parts.is_some() {
-            for (order, op) in table.ops.iter_mut().filter(|(_, op)| op.with == parts) {
-                op.prepared = true;
-                table.due.rewrite(*order);
+        if let Some(parts) = parts {
+            let of_it = table.iter().filter(|op| op.with.as_ref() == Some(&parts));
+            for order in of_it.map(|op| op.state.order).collect::<Vec<_>>() {
+                table.at_mut(order).expect("listed").prepared = true;
+                table.due.rewrite(order);
             }
         }
         if let Some(error) = error {
@@ -187,29 +188,30 @@ impl Overlay {
 }
 
 /// Whether the operation of this id is not prepared yet, of which this other one is a part: they are saved together.
-fn is_ahead(table: &Table, op: &PendingOp, id: &str) -> bool {
-    op.state.id != id && table.get(id).is_some_and(|whole| !whole.prepared)
+fn is_ahead(table: &PendingOps, op: &PendingOp, id: &str) -> bool {
+    op.state.issued.id != id && table.get(id).is_some_and(|whole| !whole.prepared)
 }
 
 /// The subscriptions of a class have changed: its overlaid documents may belong to other defs now.
-pub fn show_again(ctx: &mut Ctx, table: &mut Table, def: &crate::model::Def) {
+pub fn show_again(ctx: &mut Ctx, table: &mut PendingOps, def: &crate::model::Def) {
     let Some(position) = ctx.memory.schema().position(def.class()) else { return };
-    let shown = table.by_key.keys().filter(|(class, _)| usize::from(*class) == position);
-    table.stale.extend(shown.cloned());
+    let shown = table.keys().filter(|(class, _)| usize::from(*class) == position);
+    let shown: Vec<DocKey> = shown.cloned().collect();
+    table.unshown.note_all(shown);
 }
 
 /// The operations on a document, taken together, exceed the maximum size: the document has grown under
 /// them. Those that exceed it are refused and not shown. If the server may already have one of them, the
 /// server decides.
-fn show_what_fits(ctx: &mut Ctx, table: &mut Table, key: &DocKey) -> Option<State> {
+fn show_fitting(ctx: &mut Ctx, table: &mut PendingOps, key: &DocKey) -> Option<State> {
     let Computed::State(mut state) = base_state(ctx, key) else { return None };
-    let orders: Vec<u64> = table.by_key.get(key).into_iter().flatten().copied().collect();
+    let orders: Vec<u64> = table.orders_on(key).collect();
     for order in orders {
-        let op = &table.ops[&order];
+        let op = &table[order];
         if !is_shown_on(ctx, table, op, key) {
             continue;
         }
-        let steps = op.steps_on(key, table.trees.get(key));
+        let steps = op.steps_on(key, table.tree_of(key));
         let after = steps.fold(state.clone(), |state, step| step.apply(state));
         match after.as_ref().map(Data::from_map).transpose() {
             Ok(_) => state = after,
@@ -225,9 +227,9 @@ fn show_what_fits(ctx: &mut Ctx, table: &mut Table, key: &DocKey) -> Option<Stat
 /// An operation makes a document larger than the maximum: no server would take it. If it may have been
 /// sent, it waits for the answer, since it may be executed. The results of the application's own
 /// functions are the application's responsibility.
-fn refuse_unsent(ctx: &mut Ctx, table: &mut Table, order: u64, error: Error) {
-    let op = &table.ops[&order];
-    if op.may_be_sent() || !op.is_waiting() || !is_built_in(&op.state.name, &op.state.args) {
+fn refuse_unsent(ctx: &mut Ctx, table: &mut PendingOps, order: u64, error: Error) {
+    let op = &table[order];
+    if op.may_be_sent() || !op.is_waiting() || !is_built_in(&op.state.issued.name, &op.state.issued.args) {
         ctx.errors.report(error);
         return;
     }
@@ -235,8 +237,7 @@ fn refuse_unsent(ctx: &mut Ctx, table: &mut Table, order: u64, error: Error) {
 }
 
 /// The stale documents, and all documents connected to them by operations on several documents.
-fn with_neighbours(table: &mut Table) -> SortedSet<DocKey> {
-    let mut stale = std::mem::take(&mut table.stale);
+fn with_neighbours(table: &PendingOps, mut stale: SortedSet<DocKey>) -> SortedSet<DocKey> {
     let mut queue: Vec<DocKey> = stale.iter().cloned().collect();
     while let Some(key) = queue.pop() {
         for other in table.on(&key).flat_map(|op| &op.keys) {
@@ -249,9 +250,9 @@ fn with_neighbours(table: &mut Table) -> SortedSet<DocKey> {
 }
 
 /// Whether an operation's effect is laid over a document.
-pub fn is_shown_on(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey) -> bool {
+pub fn is_shown_on(ctx: &Ctx, table: &PendingOps, op: &PendingOp, key: &DocKey) -> bool {
     let base = ctx.memory.document(key).map(|document| document.at);
-    op.is_shown_on(key, base, (given_to(ctx, &table.trees, op, key), ctx.memory.epoch().1))
+    op.is_shown_on(key, base, (given_to(ctx, table, op, key), ctx.memory.epoch().1))
 }
 
 /// A document as received from the server.
@@ -266,13 +267,13 @@ fn base_state(ctx: &Ctx, key: &DocKey) -> Computed {
 /// Runs the application's optimistic part on the result of the operations before it.
 fn run_optimistic_part(
     ctx: &mut Ctx,
-    table: &mut Table,
+    table: &mut PendingOps,
     app: &dyn Application,
     order: u64,
     states: &mut SortedMap<DocKey, Computed>,
 ) {
-    let op = &table.ops[&order];
-    if op.state.refused.is_some() || is_built_in(&op.state.name, &op.state.args) {
+    let op = &table[order];
+    if op.state.refused.is_some() || is_built_in(&op.state.issued.name, &op.state.issued.args) {
         return;
     }
     let mut touched: Vec<DocKey> = Vec::new();
@@ -301,7 +302,7 @@ fn run_optimistic_part(
             }
         }
     };
-    let issued = (op.state.name.as_str(), &op.state.args);
+    let issued = (op.state.issued.name.as_str(), &op.state.issued.args);
     let ran = application::run(app, ctx.memory.schema(), issued, &mut read);
     let is_blind = ran.is_blind;
     // An exception in the application's function concerns the display alone: the operation is still sent.
@@ -310,30 +311,28 @@ fn run_optimistic_part(
         Vec::new()
     });
     for (key, state) in joined {
-        stand_on(ctx, table, order, &key);
+        table.touch(ctx, order, &key);
         states.insert(key, state);
     }
     touched.extend(changes.iter().map(|change| change.key.clone()));
     touch(ctx, table, order, touched);
     if is_complete {
-        let op = table.ops.get_mut(&order).expect("listed");
-        (op.changes, op.is_blind) = (Some(changes), is_blind);
-        table.note_trees(order);
+        table.change(order, changes, is_blind);
     }
 }
 
 /// Applies an operation's changes to the documents whose base does not contain them already.
 fn apply_op(
     ctx: &Ctx,
-    table: &Table,
+    table: &PendingOps,
     order: u64,
     states: &mut SortedMap<DocKey, Computed>,
     covered: &mut SortedSet<DocKey>,
 ) {
-    let op = &table.ops[&order];
+    let op = &table[order];
     for change in op.changes.iter().flatten() {
         for key in std::iter::once(&change.key).chain(&op.covers) {
-            let step = change.on(key, table.trees.get(key));
+            let step = change.on(key, table.tree_of(key));
             let Some(step) = step.filter(|_| is_shown_on(ctx, table, op, key)) else { continue };
             if !covered.contains(key) {
                 covered.insert(key.clone());
@@ -349,47 +348,31 @@ fn apply_op(
 }
 
 /// Adds these documents to those that an operation touches.
-fn touch(ctx: &mut Ctx, table: &mut Table, order: u64, keys: Vec<DocKey>) {
+fn touch(ctx: &mut Ctx, table: &mut PendingOps, order: u64, keys: Vec<DocKey>) {
     for key in keys {
-        if stand_on(ctx, table, order, &key) {
-            table.stale.insert(key);
+        if table.touch(ctx, order, &key) {
+            table.unshown.note(key);
         }
     }
 }
 
-/// Adds a document to those that an operation touches. Returns whether it is new.
-fn stand_on(ctx: &mut Ctx, table: &mut Table, order: u64, key: &DocKey) -> bool {
-    let touched = (ctx.memory.class_name(key), key.1.clone());
-    let Some(op) = table.ops.get_mut(&order).filter(|op| !op.keys.contains(key)) else {
-        return false;
-    };
-    op.keys.push(key.clone());
-    op.state.touches.push(touched);
-    if op.prepared {
-        table.due.rewrite(order);
-    }
-    ctx.memory.pins.add(key);
-    table.by_key.entry(key.clone()).or_default().insert(order);
-    true
-}
-
 /// The result of all operations on a document, if `order` comes after them all.
-fn top(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Option<Computed> {
-    if table.stale.contains(key) {
+fn top(ctx: &Ctx, table: &PendingOps, key: &DocKey, order: u64) -> Option<Computed> {
+    if table.unshown.is_stale(key) {
         return None;
     }
-    match table.by_key.get(key).and_then(SortedSet::last) {
+    match table.orders_on(key).next_back() {
         None => Some(base_state(ctx, key)),
-        Some(last) if *last < order => table.tops.get(key).cloned().map(Computed::State),
+        Some(last) if last < order => table.unshown.top(key).cloned().map(Computed::State),
         Some(_) => None,
     }
 }
 
 /// A document as it is before the operation of that order.
-pub fn state_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Computed {
+pub fn state_before(ctx: &Ctx, table: &PendingOps, key: &DocKey, order: u64) -> Computed {
     let Computed::State(mut state) = base_state(ctx, key) else { return Computed::NotYet };
     for op in table.on_before(key, order).filter(|op| is_shown_on(ctx, table, op, key)) {
-        for step in op.steps_on(key, table.trees.get(key)) {
+        for step in op.steps_on(key, table.tree_of(key)) {
             state = step.apply(state);
         }
     }
@@ -399,9 +382,9 @@ pub fn state_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Compu
 /// If the policy of its class is not `Ask`, an operation expects the version that it was made on. It also
 /// keeps the document's state at that time, earlier operations included. In a batch, the first operation on
 /// each document expects the version.
-fn expect_version(
+fn pin_expected_version(
     ctx: &mut Ctx,
-    table: &mut Table,
+    table: &mut PendingOps,
     app: &dyn Application,
     order: u64,
     (index, change): (usize, &Change),
@@ -413,7 +396,7 @@ fn expect_version(
         // The operation named here may change nothing. The kept state then shows that a conflict with it
         // is not a real one.
         Some(IfVersion::Of(_)) => {
-            let op = table.ops.get_mut(&order).expect("the operation is there");
+            let op = table.at_mut(order).expect("the operation is there");
             return op.keep_base(class, &change.key.1, before);
         }
         None if app.policy(&class) == Policy::Ask => return,
@@ -424,10 +407,10 @@ fn expect_version(
     let expected = match table.on_before(&change.key, order).rfind(writes) {
         // That one is executed on any document: nobody knows its result here.
         Some(op) if op.expected_of(&change.key).is_none() && is_rebased(ctx, app, &change.key) => UNKNOWN,
-        Some(op) => IfVersion::Of(op.state.id.clone()),
+        Some(op) => IfVersion::Of(op.state.issued.id.clone()),
         None => IfVersion::At(ctx.memory.document(&change.key).map_or(0, |document| document.at.v)),
     };
-    let op = table.ops.get_mut(&order).expect("the operation is there");
+    let op = table.at_mut(order).expect("the operation is there");
     op.keep_base(class, &change.key.1, before);
     table.expect(order, index, expected);
 }

@@ -3,15 +3,20 @@
 use super::application::Application;
 use super::journal::Journal;
 use super::optimistic::Overlay;
+use super::refused::amend;
 use super::send::Sender;
-use super::table::{Table, unpin};
-use crate::journal::OpId;
+use super::table::PendingOps;
+use super::table::issue::unpin;
+use crate::error::Result;
+use crate::journal::{OpId, PendingOp};
+use crate::memory::DocKey;
+use crate::model::Value;
 use crate::storage::{JournalAtRest, JournalMark};
 use crate::sync::context::Ctx;
 
 /// The parts of the outbox. Each owns its state, and takes the table of operations as an argument.
 pub struct Outbox {
-    pub table: Table,
+    pub table: PendingOps,
     pub overlay: Overlay,
     pub sender: Sender,
     pub journal: Journal,
@@ -24,15 +29,34 @@ impl Outbox {
     /// The operations in storage.
     pub fn new(at_rest: JournalAtRest, summary: JournalMark, application: Box<dyn Application>) -> Self {
         let mut outbox = Outbox {
-            table: Table::new(summary),
+            table: PendingOps::default(),
             overlay: Overlay::default(),
             sender: Sender::default(),
             journal: Journal::default(),
             application,
             lost_by_server: Vec::new(),
         };
+        outbox.table.summary = summary;
         outbox.restore(at_rest);
         outbox
+    }
+
+    /// This session follows: its new operations and actions come after all others, until the leader gives them their
+    /// places.
+    pub fn follow(&mut self) {
+        self.overlay.last_rowid = self.table.places.follow();
+    }
+
+    /// This session leads: new operations and actions come after those of the journal. The table has no others.
+    pub fn lead(&mut self) {
+        let last = self.table.iter().next_back().map_or(0, |op| op.state.order);
+        self.table.places.lead(last);
+        self.overlay.last_rowid = self.journal.last_rowid();
+    }
+
+    /// Issues a refused operation again.
+    pub fn amend(&mut self, ctx: &mut Ctx, id: &str, new: OpId, args: Option<Value>) -> Result<()> {
+        amend(ctx, &mut self.table, &*self.application, id, new, args)
     }
 
     /// Whether nothing remains to be written to the journal, or deleted from it.
@@ -47,8 +71,8 @@ impl Outbox {
 
     /// Whether the leader has taken in this operation before.
     pub fn is_taken_in(&self, id: &OpId) -> bool {
-        let mut ops = self.table.ops.values();
-        self.table.by_id.contains_key(id)
+        let mut ops = self.table.iter();
+        self.table.get(id).is_some()
             || self.journal.ids.contains_key(id.as_str())
             || ops.any(|op| op.state.replaces.contains(id))
     }
@@ -58,7 +82,7 @@ impl Outbox {
     pub fn enter_epoch_with(&mut self, ctx: &mut Ctx, seq: u64) {
         let lost = self.sender.accepted.split_off(&(seq + 1, OpId::new()));
         for (_, id) in lost {
-            if let Some(order) = self.table.by_id.get(&id).copied() {
+            if let Some(order) = self.table.get(&id).map(|op| op.state.order) {
                 let op = self.table.remove(order).expect("listed by its id");
                 unpin(ctx, &op);
                 self.table.end(op);
@@ -68,9 +92,8 @@ impl Outbox {
         self.table.summary.last_seq = seq;
         // An operation in flight keeps its number until it is sent again: the server may execute it under
         // that number in the new epoch too.
-        for order in &self.table.waiting {
-            self.table.stale.extend(self.table.ops[order].shown_on().cloned());
-        }
+        let shown: Vec<DocKey> = self.table.waiting().flat_map(PendingOp::shown_on).cloned().collect();
+        self.table.unshown.note_all(shown);
     }
 
     /// Whether the session knows anything of this operation. If the server were restored, it would notice

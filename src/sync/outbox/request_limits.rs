@@ -9,7 +9,7 @@
 //! That operation is parked only once the server cannot execute it any more: a copy of it may have passed, or
 //! may be on its way.
 
-use super::table::Table;
+use super::table::PendingOps;
 use crate::journal::is_built_in;
 use crate::limits::{OPS_BYTES_MAX, PASSES_MAX, PIECE_BYTES, QUICK_MS, SUB_BYTES};
 use crate::sync::context::Ctx;
@@ -79,15 +79,15 @@ impl Room {
 }
 
 /// The server knows the id of an operation that cannot be sent, and has not executed it.
-pub fn take_unsendable(ctx: &mut Ctx, table: &mut Table, order: u64) {
-    let op = table.ops.get_mut(&order).expect("the operation is there");
+pub fn take_unsendable(ctx: &mut Ctx, table: &mut PendingOps, order: u64) {
+    let op = table.at_mut(order).expect("the operation is there");
     let Some(unsendable) = &mut op.unsendable else { return };
-    if !is_built_in(&op.state.name, &op.state.args) && !unsendable.is_id_known {
+    if !is_built_in(&op.state.issued.name, &op.state.issued.args) && !unsendable.is_id_known {
         // The server may know it under its own name.
         unsendable.is_id_known = true;
         return;
     }
-    let (id, fault) = (op.state.id.clone(), unsendable.fault.clone());
+    let (id, fault) = (op.state.issued.id.clone(), unsendable.fault.clone());
     let error = error_of(&fault);
     table.park(order, fault);
     ctx.effects.push(Effect::Refused { id, error });

@@ -1,7 +1,7 @@
 //! Reads the base of documents with pending operations into memory, if it is only on the device.
 
 use super::optimistic::Overlay;
-use super::table::Table;
+use super::table::PendingOps;
 use crate::codec::Data;
 use crate::sync::context::Ctx;
 
@@ -31,12 +31,12 @@ impl Overlay {
     }
 
     /// The data of documents with pending operations was read.
-    pub fn pins_read(&mut self, ctx: &mut Ctx, table: &mut Table, found: Vec<(u32, Data)>) {
+    pub fn pins_read(&mut self, ctx: &mut Ctx, table: &mut PendingOps, found: Vec<(u32, Data)>) {
         self.pins.is_under_way = false;
         for (id, data) in found {
             let key = ctx.memory.by_id(id).map(|(key, _)| key.clone());
             ctx.memory.hold(id, data);
-            table.stale.extend(key);
+            table.unshown.note_all(key);
         }
     }
 

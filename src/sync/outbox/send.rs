@@ -6,11 +6,11 @@ use super::due::GivenUp;
 use super::files::is_to_upload_again;
 use super::refused::amend;
 use super::request_limits::{Room, take_unsendable};
-use super::table::Table;
-use super::trees::given_to;
+use super::table::PendingOps;
+use super::table::trees::expect_given;
 use crate::codec::{Fault, Op, OpResult};
 use crate::error::{Code, Error, Result};
-use crate::journal::{IfVersion, OpId, PendingOp, Unsendable, make_id};
+use crate::journal::{OpId, Unsendable, make_id};
 use crate::limits::OPS_MAX;
 use crate::memory::DocKey;
 use crate::model::{Def, Name, Pk, SortedMap, SortedSet, order};
@@ -42,7 +42,7 @@ impl Sender {
     /// operation at fault is found.
     pub fn found_too_large(
         &mut self,
-        table: &mut Table,
+        table: &mut PendingOps,
         sent: &[(OpId, u64)],
         bytes: usize,
         has_subs: bool,
@@ -72,13 +72,13 @@ impl Sender {
     }
 
     /// Whether any operation may be sent now. `is_failing` if the device refuses all writes.
-    pub fn has_ops_to_send(&self, table: &Table, now: u64, is_failing: bool) -> bool {
+    pub fn has_ops_to_send(&self, table: &PendingOps, now: u64, is_failing: bool) -> bool {
         now >= self.not_before_ms && !self.orders_to_send(table, is_failing).0.is_empty()
     }
 
     /// The operations to send now, numbered, and the defs whose pull must show their effect.
-    pub fn ops_to_send(&mut self, ctx: &Ctx, table: &mut Table, now: u64, is_failing: bool) -> Outgoing {
-        if now < self.not_before_ms || table.waiting.is_empty() {
+    pub fn ops_to_send(&mut self, ctx: &Ctx, table: &mut PendingOps, now: u64, is_failing: bool) -> Outgoing {
+        if now < self.not_before_ms || table.pending() == 0 {
             return Outgoing::default();
         }
         let (orders, bytes, has_passed) = self.orders_to_send(table, is_failing);
@@ -92,25 +92,23 @@ impl Sender {
         let mut ops = Vec::with_capacity(orders.len());
         for (order, after) in orders {
             seq += 1;
-            let keys = table.ops[&order].keys.clone();
+            let keys = table[order].keys.clone();
             let awaits: SortedSet<Def> = order::set_of(keys.iter().flat_map(|key| ctx.memory.defs_of(key)));
             defs.extend(awaits.iter().cloned());
-            let op = table.ops.get_mut(&order).expect("listed");
+            let op = table.at_mut(order).expect("listed");
             op.seq = Some(seq);
             // A late copy of an earlier request may still execute another operation under this number.
             let is_in_doubt = op.sent_as.is_some() || seq <= self.highest_sent;
             op.has_other_numbers |= op.sent_as.replace(seq) != Some(seq) && is_in_doubt;
             op.awaits = Some(awaits);
-            let state = &op.state;
-            let (id, at, (name, args)) = (state.id.clone(), state.at, op.sent());
+            let issued = &op.state.issued;
+            let (id, at, (name, args)) = (issued.id.clone(), issued.at, op.sent());
             ops.push(Op { id, seq, name, args, at, after });
         }
         self.highest_sent = self.highest_sent.max(seq);
         // An operation that is not in this request loses its number if another operation in it has that
         // number. A higher number stays: the server may execute the operation under it.
-        for order in table.waiting.iter().filter(|order| !sent.contains(order)) {
-            table.ops.get_mut(order).expect("listed").seq.take_if(|own| *own <= seq);
-        }
+        table.release(|order, own| own <= seq && !sent.contains(&order));
         Outgoing { is_alone: self.room.is_alone(), ops, bytes, defs }
     }
 
@@ -119,8 +117,12 @@ impl Sender {
     /// that the server may have executed already, in the order of their numbers, then the others. No
     /// operation is sent before it is saved (R10), nor are those after it (R12). One that is too large for a piece lets
     /// those pass that do not depend on it; the third value tells that some do.
-    fn orders_to_send(&self, table: &Table, is_failing: bool) -> (Vec<(u64, Option<OpId>)>, usize, bool) {
-        let waiting = || table.waiting.iter().map(|order| (*order, &table.ops[order]));
+    fn orders_to_send(
+        &self,
+        table: &PendingOps,
+        is_failing: bool,
+    ) -> (Vec<(u64, Option<OpId>)>, usize, bool) {
+        let waiting = || table.waiting().map(|op| (op.state.order, op));
         let mut numbered: Vec<(u64, u64)> =
             waiting().filter_map(|(order, op)| Some((op.seq?, order))).collect();
         order::sort(&mut numbered);
@@ -128,17 +130,17 @@ impl Sender {
         // Operations blocked by a discarded one wait until the discard is on disk. After a crash, the
         // application could amend it, and they would have been executed before it. If the device refuses all
         // writes, they do not wait.
-        let given_up: &[GivenUp] = if is_failing { &[] } else { &table.due.given_up };
+        let given_up: &[GivenUp] = if is_failing { &[] } else { table.due.given_up() };
         let held = table.held_from_sending(given_up);
         let (mut orders, mut bytes) = (Vec::new(), 0);
         let mut chain: SortedMap<u64, u64> = SortedMap::new();
         let (mut passed, mut alone) = (SortedSet::new(), None);
         for order in numbered.iter().map(|(_, order)| *order).chain(unnumbered) {
-            let op = &table.ops[&order];
+            let op = &table[order];
             if !op.saved || !op.prepared || orders.len() + passed.len() == OPS_MAX {
                 break;
             }
-            if held.contains(&op.state.id) {
+            if held.contains(&op.state.issued.id) {
                 continue;
             }
             let dependencies = dependencies(table, order);
@@ -153,9 +155,9 @@ impl Sender {
             }
             let latest = dependencies.last().copied();
             chain.extend(latest.map(|latest| (order, latest)));
-            let args = Some(&op.state.args).filter(|_| op.unsendable.is_none());
+            let args = Some(&op.state.issued.args).filter(|_| op.unsendable.is_none());
             let own = crate::codec::encode(crate::codec::Format::Msgpack, &args).unwrap_or_default().len();
-            let it = (order, latest.map(|latest| table.ops[&latest].state.id.clone()));
+            let it = (order, latest.map(|latest| table[latest].state.issued.id.clone()));
             if self.room.postpones(own) {
                 passed.insert(order);
                 alone.get_or_insert((it, own));
@@ -186,7 +188,7 @@ impl Sender {
     pub fn take_results(
         &mut self,
         ctx: &mut Ctx,
-        table: &mut Table,
+        table: &mut PendingOps,
         app: &dyn Application,
         sent: &[(OpId, u64)],
         results: Vec<OpResult>,
@@ -206,12 +208,12 @@ impl Sender {
         for result in results {
             // A second result of an operation does not count.
             let Some(number) = numbers.remove(&result.id) else { continue };
-            let Some(order) = table.by_id.get(&result.id).copied() else { continue };
+            let Some(order) = table.get(&result.id).map(|op| op.state.order) else { continue };
             let is_executed = result.is_final();
             has_unexecuted |= !is_executed;
             executed.extend(is_executed.then(|| result.id.clone()));
             let is_renamed = table.summary.name != name;
-            if let Some(op) = table.ops.get_mut(&order).filter(|_| is_executed) {
+            if let Some(op) = table.at_mut(order).filter(|_| is_executed) {
                 // `last_seq` is lower if the operation ran under an earlier number that this session forgot.
                 // After a renaming it is 0: any pull shows the effect.
                 op.seq = Some(if is_renamed { 0 } else { last_seq.min(number) });
@@ -249,8 +251,14 @@ impl Sender {
     }
 
     /// The server has executed an operation, at that version and with those numbers in trees.
-    fn accept(&mut self, ctx: &Ctx, table: &mut Table, order: u64, (v, trees): (u64, Vec<(Name, Pk, u64)>)) {
-        let Some(op) = table.ops.get_mut(&order) else { return };
+    fn accept(
+        &mut self,
+        ctx: &Ctx,
+        table: &mut PendingOps,
+        order: u64,
+        (v, trees): (u64, Vec<(Name, Pk, u64)>),
+    ) {
+        let Some(op) = table.at_mut(order) else { return };
         let seq = op.seq.unwrap_or(0);
         op.state.accepted = Some(v);
         op.state.trees = trees;
@@ -260,7 +268,7 @@ impl Sender {
             action.commit = Some(v);
         }
         if seq > 0 {
-            self.accepted.insert((seq, op.state.id.clone()));
+            self.accepted.insert((seq, op.state.issued.id.clone()));
         }
         let op = op.clone();
         table.sort(order);
@@ -270,10 +278,10 @@ impl Sender {
 
     /// Whether an operation expects the version of another one that this session does not know, or that comes
     /// later in the order. No later event can make that version known.
-    fn expects_unknown(&self, table: &Table, order: u64) -> bool {
+    fn expects_unknown(&self, table: &PendingOps, order: u64) -> bool {
         let is_over = |id: &str| self.accepted.iter().any(|(_, accepted)| accepted == id);
-        table.ops[&order].named().any(|id| match table.by_id.get(id) {
-            Some(named) => *named >= order || table.ops[named].is_local(),
+        table[order].named().any(|id| match table.get(id) {
+            Some(named) => named.state.order >= order || named.is_local(),
             None => !is_over(id),
         })
     }
@@ -283,7 +291,7 @@ impl Sender {
     fn take_fault(
         &mut self,
         ctx: &mut Ctx,
-        table: &mut Table,
+        table: &mut PendingOps,
         app: &dyn Application,
         order: u64,
         fault: Fault,
@@ -316,14 +324,14 @@ impl Sender {
             }
             _ => {}
         }
-        let id = table.ops[&order].state.id.clone();
+        let id = table[order].state.issued.id.clone();
         if code == Code::Forgotten {
             // It was executed so long ago that the server no longer knows its result.
             self.accept(ctx, table, order, (0, Vec::new()));
             ctx.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
             return Ok(());
         }
-        if code == Code::BadValue && table.ops[&order].unsendable.is_some() {
+        if code == Code::BadValue && table[order].unsendable.is_some() {
             take_unsendable(ctx, table, order);
             return Ok(());
         }
@@ -345,7 +353,7 @@ impl Sender {
 
     /// The server knows other operations under this session's numbers, or does not know the session. It takes
     /// another name, and numbers the same ids from 1.
-    pub fn rename_session(&mut self, ctx: &mut Ctx, table: &mut Table) -> Result<()> {
+    pub fn rename_session(&mut self, ctx: &mut Ctx, table: &mut PendingOps) -> Result<()> {
         let name = ctx.random.text()?;
         ctx.set_session(name);
         table.summary.last_seq = 0;
@@ -353,7 +361,7 @@ impl Sender {
         self.highest_sent = 0;
         self.accepted.clear();
         ctx.memory.dirty.head = true;
-        for op in table.ops.values_mut() {
+        for op in table.iter_mut() {
             op.seq = None;
             if op.state.seq.is_some() {
                 // Any later pull shows it.
@@ -367,14 +375,14 @@ impl Sender {
 /// The earlier operations that this one depends on and that the server has not accepted, in ascending
 /// order. These are the latest one on each document, those that it names in `after`, and those whose versions
 /// it expects. For an item, it is also the latest one that creates or deletes its parent (R19).
-fn dependencies(table: &Table, order: u64) -> Vec<u64> {
-    let op = &table.ops[&order];
+fn dependencies(table: &PendingOps, order: u64) -> Vec<u64> {
+    let op = &table[order];
     let on = |key: &DocKey| {
         table.on_before(key, order).rfind(|other| other.is_waiting() && other.keys.contains(key))
     };
     let decides =
         |tree: &DocKey| table.on_before(tree, order).rfind(|other| other.is_waiting() && other.decides(tree));
-    let trees = op.keys.iter().filter_map(|key| table.trees.get(key));
+    let trees = op.keys.iter().filter_map(|key| table.tree_of(key));
     let by_documents = op.keys.iter().filter_map(on).chain(trees.filter_map(decides));
     let by_name = op.waits_for().filter_map(|id| table.get(id));
     let by_name = by_name.filter(|other| other.is_waiting());
@@ -386,53 +394,19 @@ fn dependencies(table: &Table, order: u64) -> Vec<u64> {
 /// passed the number of an operation that the parts do not contain. Then another operation had this number,
 /// because the store or the server was restored. No copy of the request can be executed under this number any
 /// more.
-fn release_passed(table: &mut Table, sent: &[(OpId, u64)], executed: &SortedSet<OpId>) {
+fn release_passed(table: &mut PendingOps, sent: &[(OpId, u64)], executed: &SortedSet<OpId>) {
     let last_seq = table.summary.last_seq;
     let mut passed = sent.iter().filter(|(id, seq)| *seq <= last_seq && !executed.contains(id));
-    if let Some(order) = passed.find_map(|(id, _)| table.by_id.get(id).copied()) {
+    if let Some(order) = passed.find_map(|(id, _)| Some(table.get(id)?.state.order)) {
         release_numbers(table, order);
-    }
-}
-
-/// Operations that expect the version given by `given` expect that number from now on. A restored server
-/// may not know that operation any more, and then this is an ordinary conflict. If an operation changes
-/// nothing, some servers give it no version and answer 0. The document then still has the version that
-/// `given` itself expected. If `given` expected none, version 0 is refused with the document, which shows
-/// whether anybody else wrote.
-fn expect_given(ctx: &Ctx, table: &mut Table, given: &PendingOp) {
-    let (id, era) = (&given.state.id, ctx.memory.epoch().1);
-    // For a batch with operations of the application, neither the document's clock nor its earlier state is known.
-    let of_mixed = match given.state.accepted {
-        Some(v) if v > 0 && given.state.trees.is_empty() => (IfVersion::At(v), Some(era)),
-        _ => (IfVersion::Of(id.clone()), None),
-    };
-    for order in table.take_naming(id) {
-        let trees = &table.trees;
-        let instead = |key: Option<&DocKey>| {
-            let Some(key) = key else { return Some(of_mixed.clone()) };
-            let unchanged = || given.expectation(key).unwrap_or((IfVersion::At(0), None));
-            let given = given_to(ctx, trees, given, key);
-            Some(given.map_or_else(unchanged, |v| (IfVersion::At(v), Some(era))))
-        };
-        if let Some(op) = table.ops.get_mut(&order).filter(|op| op.expects(id)) {
-            op.expect_instead(id, &instead);
-            let named: Vec<OpId> = op.named().map(str::to_owned).collect();
-            for id in named {
-                table.names(order, &id);
-            }
-            table.due.rewrite(order);
-        }
     }
 }
 
 /// The server blocks an operation behind one that it refused. Neither it nor those numbered after it can
 /// be executed under their numbers, which go to the operation that replaces the refused one.
-fn release_numbers(table: &mut Table, order: u64) {
-    let Some(first) = table.ops[&order].seq else { return };
-    for order in &table.waiting {
-        let op = table.ops.get_mut(order).expect("listed");
-        op.seq.take_if(|seq| *seq >= first);
-    }
+fn release_numbers(table: &mut PendingOps, order: u64) {
+    let Some(first) = table[order].seq else { return };
+    table.release(|_, seq| seq >= first);
 }
 
 /// Whether the dependencies form a chain in which each blocks the next. A request can name only one

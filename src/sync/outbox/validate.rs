@@ -6,7 +6,7 @@
 
 use super::local::refuse_local;
 use super::optimistic::is_shown_on;
-use super::table::Table;
+use super::table::PendingOps;
 use crate::codec::{Data, Format, encode};
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::{Change, ChangeKind, IfVersion, PendingOp, State, changes_of, is_built_in};
@@ -40,19 +40,19 @@ impl Knowledge {
 }
 
 /// Checks whether an operation can be issued: named errors before anything is written.
-pub fn check_write(ctx: &Ctx, table: &Table, name: &str, args: &Value) -> Result<()> {
+pub fn check_write(ctx: &Ctx, table: &PendingOps, name: &str, args: &Value) -> Result<()> {
     check_at(ctx, table, name, args, u64::MAX)
 }
 
 /// Checks whether a refused operation can be issued again in its place, with the same arguments or
 /// others. Errors: `not_found`, and those of [`check_write`].
-pub fn check_amendment(ctx: &Ctx, table: &Table, id: &str, args: Option<&Value>) -> Result<()> {
+pub fn check_amendment(ctx: &Ctx, table: &PendingOps, id: &str, args: Option<&Value>) -> Result<()> {
     let (op, _) = table.refused_op(id)?;
-    check_at(ctx, table, &op.state.name, args.unwrap_or(&op.state.args), op.state.order)
+    check_at(ctx, table, &op.state.issued.name, args.unwrap_or(&op.state.issued.args), op.state.order)
 }
 
 /// Checks whether an operation is possible at that position in the order.
-fn check_at(ctx: &Ctx, table: &Table, name: &str, args: &Value, order: u64) -> Result<()> {
+fn check_at(ctx: &Ctx, table: &PendingOps, name: &str, args: &Value, order: u64) -> Result<()> {
     if name.is_empty() || name.len() > NAME_CHARS_MAX {
         return fail(Code::BadOption, "an operation's name has 1 to 64 characters");
     }
@@ -76,7 +76,7 @@ fn check_at(ctx: &Ctx, table: &Table, name: &str, args: &Value, order: u64) -> R
 }
 
 /// Goes through the changes in order, each on the result of those before it.
-fn check_outcome(ctx: &Ctx, table: &Table, changes: &[Change], order: u64) -> Result<()> {
+fn check_outcome(ctx: &Ctx, table: &PendingOps, changes: &[Change], order: u64) -> Result<()> {
     let mut states: SortedMap<&DocKey, Knowledge> = SortedMap::new();
     for change in changes {
         let parent = change.tree.as_ref().filter(|tree| **tree != change.key);
@@ -125,7 +125,7 @@ fn is_local(ctx: &Ctx, key: &DocKey) -> bool {
 }
 
 /// Checks whether the device has room for local documents in these states (R29).
-fn check_room(ctx: &Ctx, table: &Table, states: &SortedMap<&DocKey, Knowledge>) -> Result<()> {
+fn check_room(ctx: &Ctx, table: &PendingOps, states: &SortedMap<&DocKey, Knowledge>) -> Result<()> {
     let (mut documents, mut bytes) = (0, 0);
     for (_, known) in states.iter().filter(|(key, _)| is_local(ctx, key)) {
         if let Knowledge::Holds(state) = known {
@@ -136,7 +136,7 @@ fn check_room(ctx: &Ctx, table: &Table, states: &SortedMap<&DocKey, Knowledge>) 
     if documents == 0 {
         return Ok(());
     }
-    for op in table.ops.values().filter(|op| op.is_local() && !op.is_local_end()) {
+    for op in table.iter().filter(|op| op.is_local() && !op.is_local_end()) {
         if !op.keys.iter().any(|key| states.contains_key(key)) {
             documents += 1;
             bytes += op.local.unwrap_or_default();
@@ -150,11 +150,10 @@ fn check_room(ctx: &Ctx, table: &Table, states: &SortedMap<&DocKey, Knowledge>) 
 }
 
 /// The knowledge about a document before that position in the order.
-fn knowledge_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Knowledge {
+fn knowledge_before(ctx: &Ctx, table: &PendingOps, key: &DocKey, order: u64) -> Knowledge {
     if order == u64::MAX
         && !is_local(ctx, key)
-        && !table.stale.contains(key)
-        && let Some(Some(state)) = table.tops.get(key)
+        && let Some(Some(state)) = table.unshown.top(key)
     {
         return Knowledge::Holds(state.clone());
     }
@@ -166,6 +165,6 @@ fn knowledge_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Knowl
         Base::Absent | Base::AtRest | Base::Lost => Knowledge::Nothing,
     };
     let ops = table.on_before(key, order).filter(|op| is_shown_on(ctx, table, op, key));
-    let steps = ops.flat_map(|op| op.steps_on(key, table.trees.get(key)));
+    let steps = ops.flat_map(|op| op.steps_on(key, table.tree_of(key)));
     steps.fold(base, Knowledge::after)
 }

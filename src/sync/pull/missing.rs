@@ -42,7 +42,7 @@ impl Pull {
         self.missing = Some(missing);
         self.is_failing = false;
         ctx.errors.clear();
-        if missing.is_refused || synced(&ctx.memory).any(|(_, collection)| collection.ready) {
+        if missing.is_refused || synced(&ctx.memory).any(|(_, collection)| collection.was_loaded()) {
             ctx.errors.report(refusal.error);
         }
         self.ask_again(request);

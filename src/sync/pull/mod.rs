@@ -3,7 +3,6 @@
 mod in_flight;
 mod loads;
 mod missing;
-mod mistakes;
 mod pace;
 mod page_size;
 mod parts;
@@ -13,11 +12,12 @@ mod schedule;
 mod socket;
 mod token;
 mod trees;
+mod violations;
 
 pub use in_flight::InFlight;
-pub use mistakes::{bad_reply, mistakes_of};
 pub use parts::{ReadPart, prepare};
 pub use schedule::{Contact, Pull, is_beyond, is_withdrawn};
 pub use socket::Live;
 pub use token::Token;
-pub use trees::{settle_trees, stir_trees};
+pub use trees::{confirm_trees, invalidate_trees};
+pub use violations::{bad_reply, violations_of};

@@ -3,11 +3,11 @@
 
 use super::in_flight::InFlight;
 use super::loads::Page;
-use super::mistakes::bad_reply;
 use super::schedule::Pull;
+use super::violations::bad_reply;
 use crate::codec::{Fault, Part};
 use crate::error::{Error, Result};
-use crate::memory::{DocKey, Memory, PartContext, PartOutcome, PreparedPart};
+use crate::memory::{DocKey, Memory, PartContext, PartOutcome, PreparedPart, unready};
 use crate::model::{Def, DefKind, Version};
 use crate::sync::context::Ctx;
 use crate::sync::facts::EffectsShown;
@@ -173,6 +173,8 @@ impl Pull {
             } else {
                 self.retries.add(def, ctx.clock.mono_ms, &mut *ctx.random)?;
             }
+        } else {
+            unready(&mut ctx.memory, def);
         }
         self.note_fault(ctx, def.clone(), error_of(fault));
         Ok(())

@@ -3,10 +3,10 @@
 use super::in_flight::InFlight;
 use super::loads::Loads;
 use super::missing::MissingOrg;
-use super::mistakes::Mistakes;
 use super::pace::Pace;
 use super::page_size::PageSize;
 use super::retries::Retries;
+use super::violations::Violations;
 use crate::codec::Fault;
 use crate::error::{Code, Error, Result};
 use crate::journal::PendingOp;
@@ -54,7 +54,7 @@ pub struct Pull {
     pub faults: SortedMap<Def, Error>,
     /// The level at which the server restricts the account (R89).
     pub restriction: u64,
-    pub mistakes: Mistakes,
+    pub violations: Violations,
 }
 
 /// The outcome of the last requests, for the status.
@@ -303,7 +303,7 @@ impl Pull {
                 Some((class, pk)) => op.number_in(ctx.memory.class(class).name(), &pk).unwrap_or(0),
                 None => op.state.accepted.unwrap_or(0),
             };
-            self.loads.note_executed(def, &op.state.id, v);
+            self.loads.note_executed(def, &op.state.issued.id, v);
         }
     }
 

@@ -41,7 +41,12 @@ pub fn take_defs(pull: &mut Pull, memory: &Memory, room: usize) -> Vec<Def> {
 /// Ends a reply. The trees that it changed are whole if it answered each of their defs without a cursor: those are
 /// `done`. The others are requested again, and not whole until then. The same holds for those that a push has changed
 /// since the request. Defs that the server refuses do not count.
-pub fn settle_trees(pull: &mut Pull, memory: &mut Memory, done: &SortedSet<Def>, pushed: &SortedSet<DocKey>) {
+pub fn confirm_trees(
+    pull: &mut Pull,
+    memory: &mut Memory,
+    done: &SortedSet<Def>,
+    pushed: &SortedSet<DocKey>,
+) {
     for tree in changed_trees(memory) {
         let defs = tree_defs(memory, &tree);
         let is_done = |def: &Def| done.contains(def) && !pushed.contains(&tree);
@@ -59,7 +64,7 @@ pub fn settle_trees(pull: &mut Pull, memory: &mut Memory, done: &SortedSet<Def>,
 
 /// Ends a push. The one before it may be lost, so only a pull shows one state of a tree, and none that was sent before.
 /// On the clock `sequence` the numbers show that none is lost: `exact` are the defs of those trees, which stay whole.
-pub fn stir_trees(pull: &mut Pull, memory: &mut Memory, exact: &SortedSet<Def>) {
+pub fn invalidate_trees(pull: &mut Pull, memory: &mut Memory, exact: &SortedSet<Def>) {
     if let Some(request) = &mut pull.in_flight {
         for tree in changed_trees(memory) {
             if !tree_defs(memory, &tree).iter().all(|def| exact.contains(def)) {
@@ -67,5 +72,5 @@ pub fn stir_trees(pull: &mut Pull, memory: &mut Memory, exact: &SortedSet<Def>) 
             }
         }
     }
-    settle_trees(pull, memory, exact, &SortedSet::new());
+    confirm_trees(pull, memory, exact, &SortedSet::new());
 }

@@ -48,7 +48,7 @@ impl Indexed {
         }
         let until = self.indexes.len();
         if until > had {
-            ctx.memory.noted.follow(self.class);
+            ctx.memory.new_ids.follow(self.class);
             self.unread.extend(search::all_listed(ctx, self.class).into_iter().map(|id| Unread {
                 id,
                 from: had,
@@ -59,7 +59,7 @@ impl Indexed {
 
     /// Takes the documents that changed since the last query: every index lacks them.
     pub fn take_noted(&mut self, ctx: &mut Ctx) {
-        let noted = ctx.memory.noted.take(self.class);
+        let noted = ctx.memory.new_ids.take(self.class);
         let until = self.indexes.len();
         if until > 0 {
             for index in &mut self.indexes {

@@ -5,7 +5,7 @@ use super::coverage::condition;
 use super::damage::Found;
 use super::indexed::{Indexed, UNUSED_MS, Unread};
 use super::readings::{Held, Purpose, Reads};
-use super::seeds::{sow, take_seeding};
+use super::seeds::{fill_from_class, take_pending_fills};
 use super::visibility::key_of;
 use crate::error::{Code, Error, Result, fail};
 use crate::memory::PageRef;
@@ -67,7 +67,7 @@ impl Reads {
         for index in &mut indexed.indexes {
             index.used_ms = now;
         }
-        ctx.memory.noted.follow(position as u16);
+        ctx.memory.new_ids.follow(position as u16);
     }
 
     /// Drops the indexes that no query has used for a while.
@@ -79,7 +79,7 @@ impl Reads {
             }
             let is_used = !indexed.is_idle() || !indexed.indexes.is_empty();
             if !is_used {
-                ctx.memory.noted.leave(indexed.class);
+                ctx.memory.new_ids.leave(indexed.class);
             }
             is_used
         });
@@ -132,7 +132,7 @@ impl Reads {
             if wanted.is_empty() {
                 // New members change the answers of queries, which wait until the effects of pending operations have
                 // followed.
-                if !sow(ctx, &mut indexed) {
+                if !fill_from_class(ctx, &mut indexed) {
                     indexed.answer(ctx);
                 }
             } else {
@@ -151,7 +151,7 @@ impl Reads {
         for (ticket, _) in std::mem::take(&mut indexed.waiting) {
             ctx.effects.push(Effect::Matched { ticket, ids: Err(error.clone()) });
         }
-        drop(take_seeding(ctx, class));
+        drop(take_pending_fills(ctx, class));
     }
 
     /// Enters a document into the indexes that lack it. Returns its page if that must be read first.

@@ -7,7 +7,7 @@ use super::damage::{COMPACT_RETRY_MS, Found};
 use super::indexed::{Indexed, Unread};
 use crate::codec::Data;
 use crate::error::{Error, Result};
-use crate::memory::DocKey;
+use crate::memory::{DocKey, touch_expired};
 use crate::model::{SortedMap, SortedSet};
 use crate::storage::{FoundPage, Layout, PageRow};
 use crate::sync::context::Ctx;
@@ -69,12 +69,19 @@ pub struct Reads {
     stalled: Vec<Stalled>,
     pub compact_not_before_ms: u64,
     /// The time up to which expired documents are hidden.
-    pub(super) hidden_until_ms: u64,
+    hidden_until_ms: u64,
     /// The indexes of queries, for each class that has been queried.
     pub(super) indexed: Vec<Indexed>,
 }
 
 impl Reads {
+    /// Hides the documents that have expired since the last event.
+    pub fn hide_expired(&mut self, ctx: &mut Ctx) {
+        let now = ctx.life_now();
+        touch_expired(&mut ctx.memory, self.hidden_until_ms, now);
+        self.hidden_until_ms = now;
+    }
+
     /// A new ticket: an odd number, as the driver's own are even.
     fn next_ticket(&mut self) -> u64 {
         self.last_ticket += 2;

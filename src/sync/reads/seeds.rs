@@ -33,9 +33,9 @@ impl Reads {
 
 /// The indexes of a class are up to date: gives new collections their members. If a document is damaged or another
 /// session leads, they are loaded from the server. Returns whether there were any such collections.
-pub fn sow(ctx: &mut Ctx, indexed: &mut Indexed) -> bool {
+pub fn fill_from_class(ctx: &mut Ctx, indexed: &mut Indexed) -> bool {
     let is_complete = indexed.missing.is_empty() && !ctx.is_following();
-    let defs = take_seeding(ctx, indexed.class);
+    let defs = take_pending_fills(ctx, indexed.class);
     let has_any = !defs.is_empty();
     for def in defs {
         let Some(predicate) = membership(ctx, &def).filter(|_| is_complete) else { continue };
@@ -47,7 +47,7 @@ pub fn sow(ctx: &mut Ctx, indexed: &mut Indexed) -> bool {
 }
 
 /// The new collections of a class, which wait no more.
-pub fn take_seeding(ctx: &mut Ctx, class: u16) -> Vec<Def> {
+pub fn take_pending_fills(ctx: &mut Ctx, class: u16) -> Vec<Def> {
     let name = ctx.memory.class(class).name();
     let defs: Vec<Def> = ctx.seeding.iter().filter(|def| def.class() == name).cloned().collect();
     for def in &defs {

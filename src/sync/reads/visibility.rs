@@ -1,20 +1,10 @@
 //! The documents that the application sees: those that have not expired, with the effects of pending
 //! operations.
 
-use super::readings::Reads;
 use crate::memory::tree::{asked_v, is_hidden};
-use crate::memory::{Content, DocKey, Document, Memory, PageRef, take_touched, touch_expired};
+use crate::memory::{Content, DocKey, Document, Memory, PageRef, take_touched};
 use crate::model::{Def, Name, Pk, order};
 use crate::sync::context::Ctx;
-
-impl Reads {
-    /// Hides the documents that have expired since the last event.
-    pub fn hide_expired(&mut self, ctx: &mut Ctx) {
-        let now = ctx.life_now();
-        touch_expired(&mut ctx.memory, self.hidden_until_ms, now);
-        self.hidden_until_ms = now;
-    }
-}
 
 /// The ids of a def's documents that the application sees, with those of one page next to each other; whether
 /// the def has been loaded whole once; and its `v`.

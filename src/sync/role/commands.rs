@@ -1,5 +1,6 @@
 //! Commands of this session: requests to the leader, and their stamps.
 
+use super::follower::Follower;
 use super::state::Tabs;
 use crate::error::Result;
 use crate::journal::{Request, Wanted};
@@ -14,7 +15,7 @@ const COMMANDS_MAX: usize = 1_000;
 impl Tabs {
     /// The application of this session has given a command about the def. Earlier requests about it, which may
     /// still be in the inbox, no longer count.
-    pub fn commanded(&mut self, ctx: &mut Ctx, def: &Def) {
+    pub fn commanded(&mut self, ctx: &Ctx, def: &Def) {
         let stamp = self.next_stamp(ctx);
         self.commanded.insert(def.clone(), stamp);
         if self.commanded.len() > COMMANDS_MAX {
@@ -26,22 +27,18 @@ impl Tabs {
     }
 
     /// A stamp of this session: the time, and higher than all its earlier ones.
-    pub fn next_stamp(&mut self, ctx: &mut Ctx) -> u64 {
+    fn next_stamp(&mut self, ctx: &Ctx) -> u64 {
         self.last_stamp = ctx.clock.wall_ms.max(self.last_stamp + 1);
         self.last_stamp
     }
+}
 
-    /// Enqueues a request for the inbox.
-    pub fn ask(&mut self, ctx: &mut Ctx, wanted: Wanted) -> Result<()> {
-        let key = self.new_request(ctx, wanted)?;
-        debug_assert!(self.queue.back().is_some_and(|(last, _)| *last == key));
-        Ok(())
-    }
-
-    pub fn new_request(&mut self, ctx: &mut Ctx, wanted: Wanted) -> Result<RecordKey> {
+impl Follower {
+    /// Enqueues a request for the inbox, and returns the key that its record will have.
+    pub fn ask(&mut self, ctx: &mut Ctx, tabs: &mut Tabs, wanted: Wanted) -> Result<RecordKey> {
         let mut key = RecordKey([0; 16]);
         ctx.random.fill(&mut key.0)?;
-        let stamp = self.next_stamp(ctx);
+        let stamp = tabs.next_stamp(ctx);
         self.queue.push_back((key, Request { stamp, wanted, phase: None }));
         Ok(key)
     }

@@ -1,18 +1,17 @@
 //! Hands each event to the parts of the machine that it concerns.
 
 use crate::error::{Code, Result, fail};
-use crate::journal::Wanted;
 use crate::limits::SUBS_MAX;
-use crate::memory::{self, Memory, is_local, synced};
+use crate::memory::{Memory, synced};
 use crate::model::{Def, SortedSet, order};
 use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark};
 use crate::sync::context::Ctx;
 use crate::sync::device::Device;
-use crate::sync::message::{Clock, Effect, Event, Mode, Status};
+use crate::sync::message::{Clock, Effect, Event, Mode, Phase, Status};
 use crate::sync::outbox::{self, NoApplication, Outbox};
 use crate::sync::pull::{Live, Pull, Token};
 use crate::sync::reads::Reads;
-use crate::sync::role::Tabs;
+use crate::sync::role::{Leader, Provisional, Role, Tabs};
 use crate::sync::status::{Facts, status_of};
 
 /// The parts of the machine, and the sequences that need several of them. No part names another one.
@@ -22,6 +21,7 @@ pub struct Router {
     pub live: Live,
     pub reads: Reads,
     pub outbox: Outbox,
+    pub role: Role,
     pub tabs: Tabs,
     pub device: Device,
     pub token: Token,
@@ -40,6 +40,7 @@ impl Router {
             live: Live::default(),
             reads: Reads::default(),
             outbox: Outbox::new(JournalAtRest::default(), JournalMark::default(), Box::new(NoApplication)),
+            role: Role::Leader(Leader::default()),
             tabs: Tabs::default(),
             token: Token::default(),
             last_wake: None,
@@ -67,7 +68,8 @@ impl Router {
             self.ctx.effects.push(Effect::StatusChanged);
         }
         let wake = self.next_wake();
-        if wake != self.last_wake {
+        // A timer for this very moment may have run out already.
+        if wake != self.last_wake || wake == Some(clock.mono_ms) {
             self.last_wake = wake;
             self.ctx.effects.push(Effect::WakeAt(wake));
         }
@@ -77,27 +79,20 @@ impl Router {
 
     /// Handles one event, without the work that is due after it.
     fn dispatch(&mut self, event: Event) -> Result<()> {
-        let Some(event) = self.take_as_tab(event)? else { return Ok(()) };
         match event {
             Event::Started => {
                 self.link().start();
                 Ok(())
             }
             Event::Subscribe(def) => {
-                self.tabs.commanded(&mut self.ctx, &def);
+                self.tabs.commanded(&self.ctx, &def);
                 self.subscribe(def)
             }
             Event::Unsubscribe(def) => {
-                self.tabs.commanded(&mut self.ctx, &def);
-                self.unsubscribe(&def);
-                Ok(())
+                self.tabs.commanded(&self.ctx, &def);
+                self.unsubscribe(def)
             }
-            Event::Lease(def, lease) => {
-                if memory::lease(&mut self.ctx.memory, &def, lease) && self.ctx.is_following() {
-                    self.tabs.ask(&mut self.ctx, Wanted::Lease(def, lease))?;
-                }
-                Ok(())
-            }
+            Event::Lease(def, lease) => self.lease(def, lease),
             Event::Replied { number, reply } => self.replied(number, reply),
             Event::SocketOpened { socket } => {
                 self.live.opened(&self.ctx, socket);
@@ -148,20 +143,21 @@ impl Router {
                 Ok(())
             }
             Event::SetMode(mode) => self.set_mode(mode),
-            Event::Write(write) => self.outbox.table.write(&mut self.ctx, write),
-            Event::Amend { id, new, args } => {
-                let outbox = &mut self.outbox;
-                outbox::amend(&mut self.ctx, &mut outbox.table, &*outbox.application, &id, new, args)
+            Event::Write(write) => {
+                let id = write.id.clone();
+                self.outbox.table.write(&mut self.ctx, write)?;
+                if let Role::Follower(follower) = &mut self.role {
+                    follower.provisional.insert(id, Provisional::default());
+                }
+                Ok(())
             }
-            Event::Discard(id) => self.outbox.table.discard(&mut self.ctx, &id).map(drop),
+            Event::Amend { id, new, args } => self.amend(id, new, args),
+            Event::Discard(id) => self.discard(id),
             Event::History { ticket, key } => {
                 self.readings().history(ticket, key);
                 Ok(())
             }
-            Event::Sweep { ticket, retention, apply } => {
-                self.outbox.sweep(ticket, retention, apply);
-                Ok(())
-            }
+            Event::Sweep { ticket, retention, apply } => self.sweep(ticket, retention, apply),
             Event::FilesSettled { shas, word } => {
                 outbox::settle_files(&mut self.ctx, &mut self.outbox.table, shas, word);
                 Ok(())
@@ -171,12 +167,15 @@ impl Router {
                 self.last_wake = None;
                 Ok(())
             }
-            // They depend on the role, and were handled before.
-            Event::Committed(_) | Event::Tab(_) => Ok(()),
+            Event::Committed(result) => self.committed(result),
+            Event::Tab(event) => self.tab(event),
         }
     }
 
     fn set_mode(&mut self, mode: Mode) -> Result<()> {
+        if let Role::Follower(follower) = &mut self.role {
+            follower.phase = Phase::Opening;
+        }
         if mode == self.ctx.mode {
             return Ok(());
         }
@@ -195,24 +194,6 @@ impl Router {
             self.link().ask_token();
         }
         Ok(())
-    }
-
-    /// Begins a subscription. If there was none, its documents are pulled.
-    pub fn subscribe(&mut self, def: Def) -> Result<()> {
-        if self.ctx.memory.subscribe(&def)? {
-            outbox::show_again(&mut self.ctx, &mut self.outbox.table, &def);
-            if !is_local(&self.ctx.memory, &def) {
-                self.reads.seed(&mut self.ctx, &def);
-                self.pull.subscribed(def);
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends a subscription, and forgets all that was due for it.
-    pub fn unsubscribe(&mut self, def: &Def) {
-        self.pull.faults.remove(def);
-        self.received().end(def);
     }
 
     /// There is a reason to try at once: delays end, except those that the server asked for.
@@ -242,7 +223,10 @@ impl Router {
             is_socket_due: self.live.is_due(&self.ctx),
             is_token_awaited: self.token.is_awaited(),
             pending: self.outbox.table.pending(),
-            leader: self.tabs.phase,
+            leader: match &self.role {
+                Role::Follower(follower) => follower.phase,
+                Role::Leader(_) => Phase::Opening,
+            },
             has_nothing_to_do: self.outbox.table.has_nothing_to_do(&self.ctx),
         };
         status_of(&self.ctx, &facts)

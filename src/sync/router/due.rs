@@ -4,6 +4,7 @@ use super::dispatch::Router;
 use crate::error::Result;
 use crate::sync::message::Mode;
 use crate::sync::outbox;
+use crate::sync::role::Role;
 
 impl Router {
     /// Does the work that is due after an event, whichever event it was.
@@ -16,13 +17,16 @@ impl Router {
         // An answer may have been the last thing that kept an index.
         self.reads.drop_unused(&mut self.ctx);
         self.readings().read_bases();
-        if self.ctx.is_following() {
-            self.batches().advance_device();
-            self.batches().advance_following(now)?;
-        } else {
-            self.readings().advance_sweep();
-            self.batches().advance_device();
-            self.batches().advance_commit()?;
+        match self.role {
+            Role::Follower(_) => {
+                self.advance_device();
+                self.advance_following()?;
+            }
+            Role::Leader(_) => {
+                self.readings().advance_sweep();
+                self.advance_device();
+                self.advance_commit()?;
+            }
         }
         if self.is_connected() {
             self.live.advance(&mut self.ctx, self.token.bearer())?;
@@ -63,6 +67,9 @@ impl Router {
     /// When there is work to do next.
     pub fn next_wake(&self) -> Option<u64> {
         let now = self.ctx.clock.mono_ms;
+        if self.outbox.table.is_unshown() {
+            return Some(now);
+        }
         let mut times = Vec::new();
         if self.is_connected() {
             times.extend(self.pull.next_wake(&self.ctx, self.live.updates(&self.ctx)));
@@ -72,7 +79,7 @@ impl Router {
             times.extend(self.live.next_wake(&self.ctx));
         }
         times.extend(self.device.reopens_at_ms().filter(|_| !self.is_committing()));
-        times.extend(self.tabs.next_look_ms());
+        times.extend(self.role.next_look_ms());
         if !self.device.is_away() && !self.is_committing() {
             times.extend(self.device.next_commit(&self.ctx));
         }

@@ -2,78 +2,56 @@
 //! from here, it reloads the whole state.
 
 use super::dispatch::{Router, collections_lost};
-use crate::error::{Error, Result};
-use crate::journal::{JournalRecord, OpId, Outcome, PendingOp, Wanted};
+use crate::error::Result;
+use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
 use crate::memory::DocKey;
-use crate::model::{Def, SortedMap, SortedSet, order};
-use crate::storage::{LogRecord, Opened, Tail};
+use crate::model::{SortedMap, SortedSet, order};
+use crate::storage::{JournalAtRest, JournalMark, LogRecord, Opened};
 use crate::store::RecordKey;
 use crate::sync::context::Ctx;
-use crate::sync::device::Device;
 use crate::sync::facts::JournalPurpose;
 use crate::sync::message::Effect;
-use crate::sync::outbox;
-use crate::sync::outbox::restored;
-use crate::sync::outbox::{Outbox, connect, unpin};
-use crate::sync::role::{ORDER_FLOOR, Provisional, Tabs, tell_news, tell_outcome, tell_replaced};
-
-/// Delay after the device could not be read, or its state was incomplete.
-const LOOK_RETRY_MS: u64 = 1_000;
+use crate::sync::outbox::{self, NoApplication, Outbox, connect, restored, unpin};
+use crate::sync::role::{
+    Follower, Poll, Polled, Provisional, Role, Tabs, result_of, tell_news, tell_outcome, tell_replaced,
+};
 
 /// How a finished operation ended, and the ids of the operations that it had replaced.
 type Ended = (Option<Outcome>, Vec<OpId>);
 
 /// The parts that operations of other sessions change.
-pub struct Replay<'a> {
-    pub(super) ctx: &'a mut Ctx,
-    pub(super) outbox: &'a mut Outbox,
-    pub(super) tabs: &'a mut Tabs,
+struct Replay<'a> {
+    ctx: &'a mut Ctx,
+    outbox: &'a mut Outbox,
+    tabs: &'a mut Tabs,
+    follower: &'a mut Follower,
 }
 
 impl Router {
-    /// The parts that operations of other sessions change.
-    pub fn replay(&mut self) -> Replay<'_> {
-        let Router { ctx, outbox, tabs, .. } = self;
-        Replay { ctx, outbox, tabs }
-    }
-
     /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
     pub fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
-        if !self.ctx.is_following() || !self.tabs.awaits_look(number) {
+        let Router { ctx, tabs, role: Role::Follower(follower), .. } = self else { return Ok(()) };
+        if follower.poll != Poll::Log(number) {
             return Ok(());
         }
-        let Some(layout) = &self.ctx.layout else { return Ok(()) };
+        let Some(layout) = &ctx.layout else { return Ok(()) };
         let tail = match found {
             Ok(found) => layout.looked(&found),
             Err(error) => {
-                look_failed(&mut self.ctx, &mut self.tabs, &mut self.device, error);
+                self.device.failed(ctx, &error);
+                follower.poll_failed(ctx, error);
                 return Ok(());
             }
         };
-        match tail {
-            Tail::Same => return self.end_look(false),
-            Tail::Reload => self.tabs.request_reload(&mut self.ctx),
-            Tail::On(records) => {
-                let along = || records.iter().filter_map(|found| found.record.along.as_ref());
-                let deleted: SortedSet<u64> =
-                    order::set_of(along().flat_map(|along| &along.deletes).copied());
-                let put = along().flat_map(|along| &along.puts);
-                let (gone, numbers): (Vec<u64>, Vec<u64>) = put.partition(|number| deleted.contains(*number));
-                if !gone.is_empty() && !self.tabs.provisional.is_empty() {
-                    // One of this session's operations may have been added and removed within these records.
-                    // Only the inbox shows whether it was.
-                    self.tabs.request_reload(&mut self.ctx);
-                    return Ok(());
-                }
-                let keys: Vec<RecordKey> = numbers.iter().map(|number| layout.journal_key(*number)).collect();
-                if keys.is_empty() {
-                    return self.follow_on(records, Vec::new());
-                }
-                let ticket = self.reads.start_journal(numbers, JournalPurpose::Follow(number, records));
-                self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
+        match follower.polled(ctx, tabs, tail) {
+            Polled::Same => self.end_look(false),
+            Polled::Reload => Ok(()),
+            Polled::On(records, numbers) if numbers.is_empty() => self.follow_on(records, Vec::new()),
+            Polled::On(records, numbers) => {
+                self.readings().start(numbers, JournalPurpose::Follow(number, records));
+                Ok(())
             }
         }
-        Ok(())
     }
 
     /// The journal records that a poll of the log referred to have been read.
@@ -84,61 +62,57 @@ impl Router {
         numbers: &[u64],
         found: Result<Vec<Option<Vec<u8>>>>,
     ) -> Result<()> {
-        if !self.ctx.is_following() || !self.tabs.awaits_look(poll) {
+        let Router { ctx, tabs, role: Role::Follower(follower), .. } = self else { return Ok(()) };
+        if follower.poll != Poll::Log(poll) {
             return Ok(());
         }
         let found = match found {
             Ok(found) => found,
             Err(error) => {
-                look_failed(&mut self.ctx, &mut self.tabs, &mut self.device, error);
+                self.device.failed(ctx, &error);
+                follower.poll_failed(ctx, error);
                 return Ok(());
             }
         };
-        let Some(layout) = &self.ctx.layout else { return Ok(()) };
+        let Some(layout) = &ctx.layout else { return Ok(()) };
         let opened =
             numbers.iter().zip(found).map(|(number, sealed)| layout.open_journal(*number, &sealed?).ok());
         match opened.collect::<Option<Vec<JournalRecord>>>() {
             Some(journal) => return self.follow_on(records, journal),
             // The leader has rewritten a record since.
-            None => self.tabs.request_reload(&mut self.ctx),
+            None => follower.request_reload(ctx, tabs),
         }
         Ok(())
     }
 
     /// Advances to the state after these records.
     fn follow_on(&mut self, records: Vec<LogRecord>, journal: Vec<JournalRecord>) -> Result<()> {
-        self.tabs.has_followed = true;
-        let pinned = pin_of(&mut self.ctx, &journal);
+        let Router { ctx, outbox, tabs, role: Role::Follower(follower), .. } = self else { return Ok(()) };
+        follower.has_followed = true;
+        let pinned = pin_of(ctx, &journal);
         let mut deletes: Vec<u64> = Vec::new();
         for found in records {
             let record = &found.record;
             deletes.extend(record.along.iter().flat_map(|along| &along.deletes));
             for (def, is_there) in record.collections() {
-                let tabs = &mut self.tabs;
-                let (awaited, other) = if is_there {
-                    (&mut tabs.wanted, &tabs.unwanted)
-                } else {
-                    (&mut tabs.unwanted, &tabs.wanted)
-                };
-                awaited.remove(def);
-                // The leader may have carried out this session's command, and a later one of another session
-                // that undid it. Only the inbox shows whether it did.
-                tabs.is_reload_due |= other.contains(def);
+                follower.note_written(def, is_there);
             }
             let defs: Vec<_> = record.collections().map(|(def, _)| def.clone()).collect();
-            if let Some(layout) = &mut self.ctx.layout {
-                layout.follow(&mut self.ctx.memory, found);
+            if let Some(layout) = &mut ctx.layout {
+                layout.follow(&mut ctx.memory, found);
             }
             for def in &defs {
-                outbox::show_again(&mut self.ctx, &mut self.outbox.table, def);
+                outbox::show_again(ctx, &mut outbox.table, def);
             }
         }
-        for def in self.tabs.unwanted.clone() {
-            self.ctx.memory.unsubscribe(&def);
+        for def in &follower.unwanted {
+            ctx.memory.unsubscribe(def);
         }
-        self.tabs.is_reload_due |= self.ctx.memory.end_following();
-        self.replay().follow_journal(journal, &deletes);
-        unpin_keys(&mut self.ctx, pinned);
+        follower.is_reload_due |= ctx.memory.end_following();
+        Replay { ctx, outbox, tabs, follower }.follow_journal(journal, &deletes);
+        for key in &pinned {
+            self.ctx.memory.unpin(key);
+        }
         self.end_look(true)
     }
 }
@@ -169,7 +143,10 @@ impl Replay<'_> {
                     // up its place.
                     match self.outbox.table.remove(op.state.order) {
                         // An earlier state of the same document.
-                        Some(own) if own.is_local() && !self.tabs.provisional.contains_key(&own.state.id) => {
+                        Some(own)
+                            if own.is_local()
+                                && !self.follower.provisional.contains_key(&own.state.issued.id) =>
+                        {
                             unpin(self.ctx, &own);
                         }
                         Some(own) => self.keep_provisional(own, None),
@@ -196,11 +173,11 @@ impl Replay<'_> {
         self.outbox.journal.records.retain(|number, _| !deletes.contains(number));
         // An amendment made here has the record number of the operation that it amends. If that record is
         // deleted, the amendment is not over.
-        let is_own = |op: &PendingOp| self.tabs.provisional.contains_key(&op.state.id);
+        let is_own = |op: &PendingOp| self.follower.provisional.contains_key(&op.state.issued.id);
         let is_gone =
             |op: &&PendingOp| !is_own(op) && op.record.is_some_and(|number| deletes.contains(&number));
         let gone: Vec<OpId> =
-            self.outbox.table.ops.values().filter(is_gone).map(|op| op.state.id.clone()).collect();
+            self.outbox.table.iter().filter(is_gone).map(|op| op.state.issued.id.clone()).collect();
         for id in gone {
             let op = self.take_out(&id);
             tell_outcome(self.ctx, &id, op.as_ref(), None);
@@ -221,65 +198,68 @@ impl Replay<'_> {
 
     /// Removes an operation. Its documents stay pinned.
     fn take_out(&mut self, id: &str) -> Option<PendingOp> {
-        self.tabs.provisional.remove(id);
-        let order = self.outbox.table.by_id.get(id).copied()?;
+        self.follower.provisional.remove(id);
+        let order = self.outbox.table.get(id)?.state.order;
         self.outbox.table.remove(order)
     }
-}
-
-/// The device failed during a poll or a reload: the session tries again later.
-fn look_failed(ctx: &mut Ctx, tabs: &mut Tabs, device: &mut Device, error: Error) {
-    tabs.is_looking = false;
-    tabs.look_at_ms = Some(ctx.clock.mono_ms + LOOK_RETRY_MS);
-    device.failed(ctx, &error);
-    ctx.errors.report(error);
 }
 
 impl Router {
     /// The poll has ended: this session now knows the state in the store.
     fn end_look(&mut self, is_new: bool) -> Result<()> {
-        self.tabs.is_looking = false;
-        if self.tabs.next.is_some() && self.tabs.must_read_to_lead() {
-            self.tabs.begin_to_lead(&mut self.ctx);
+        let Router { ctx, tabs, role: Role::Follower(follower), .. } = self else { return Ok(()) };
+        follower.poll = Poll::None;
+        if tabs.next.is_some() && follower.must_read_to_lead(tabs) {
+            follower.begin_to_lead(ctx, tabs);
             return Ok(());
         }
-        if self.tabs.next.is_some() && !self.tabs.is_handing_in() {
+        if tabs.next.is_some() && !follower.is_handing_in() {
             return self.promote();
         }
+        let looks_again = std::mem::take(&mut follower.looks_again) || is_new;
         self.readings().resume_readings(is_new);
-        if std::mem::take(&mut self.tabs.looks_again) || is_new {
-            self.tabs.look(&mut self.ctx);
+        if looks_again {
+            self.look();
         }
         Ok(())
     }
 
+    /// Polls the log, or notes that it must be polled again.
+    pub fn look(&mut self) {
+        if let Role::Follower(follower) = &mut self.role {
+            follower.look(&mut self.ctx, &mut self.tabs);
+        }
+    }
+
     /// The whole state was read.
     pub fn reloaded(&mut self, number: u64, opened: Result<Box<Opened>>) -> Result<()> {
-        if self.tabs.reading != Some(number) {
+        let Router { ctx, tabs, role: Role::Follower(follower), .. } = self else { return Ok(()) };
+        if follower.poll != Poll::State(number) {
             return Ok(());
         }
-        self.tabs.reading = None;
+        follower.poll = Poll::None;
         let opened = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                look_failed(&mut self.ctx, &mut self.tabs, &mut self.device, error);
+                self.device.failed(ctx, &error);
+                follower.poll_failed(ctx, error);
                 return Ok(());
             }
         };
         // Another session has begun a later generation meanwhile.
-        let given_up = self.tabs.next.take_if(|next| next.generation < opened.generation);
+        let given_up = tabs.next.take_if(|next| next.generation < opened.generation);
         if given_up.is_some_and(|next| !next.is_fenced) {
             // The device takes generations again.
             self.device.served();
         }
-        if self.tabs.next.is_none() && opened.damage.any() {
+        if tabs.next.is_none() && opened.damage.any() {
             // The leader repairs the damage. Until then, this session has nothing better than the state that
             // it shows.
-            self.tabs.look_at_ms = Some(self.ctx.clock.mono_ms + LOOK_RETRY_MS);
+            follower.try_later(ctx);
             return Ok(());
         }
         self.adopt(*opened);
-        if self.tabs.next.is_some() && !self.tabs.is_handing_in() {
+        if self.tabs.next.is_some() && !self.role.is_handing_in() {
             return self.promote();
         }
         self.end_look(true)
@@ -287,44 +267,26 @@ impl Router {
 
     /// Takes over a state that was reloaded.
     fn adopt(&mut self, opened: Opened) {
+        let Router { ctx, outbox, tabs, role: Role::Follower(follower), .. } = self else { return };
         let Opened { memory, layout, journal, damage, inbox, .. } = opened;
-        self.tabs.has_followed = true;
-        self.tabs.is_reload_due = false;
+        follower.has_followed = true;
+        follower.is_reload_due = false;
         self.device.reloaded(&damage);
-        let (mut begun, mut dropped): (SortedSet<Def>, SortedSet<Def>) = Default::default();
-        let mut note = |wanted: &Wanted| match wanted {
-            Wanted::Subscribe(def) => drop(begun.insert(def.clone())),
-            Wanted::Unsubscribe(def) => drop(dropped.insert(def.clone())),
-            _ => {}
-        };
-        // Requests are opened only if a subscription waits for the leader.
-        if !(self.tabs.wanted.is_empty() && self.tabs.unwanted.is_empty()) {
-            let own = self.tabs.queue.iter().chain(self.tabs.sending.iter().flatten());
-            own.for_each(|(_, request)| note(&request.wanted));
-            let handed_in = inbox.iter().filter_map(|(key, sealed)| layout.open_request(*key, sealed).ok());
-            handed_in.for_each(|request| note(&request.wanted));
-        }
+        follower.keep_open(&memory, &layout, &inbox);
         let inbox: SortedSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));
-        let finished = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
-        let ended: SortedMap<OpId, Ended> = finished
-            .map(|record| (record.op_id.clone(), (record.outcome.clone(), record.replaces.clone())))
-            .collect();
-        // The leader has carried out all other commands.
-        self.tabs.wanted.retain(|def| memory.collection(def).is_none() && begun.contains(def));
-        self.tabs.unwanted.retain(|def| memory.collection(def).is_some() && dropped.contains(def));
-        pin_of(&mut self.ctx, &journal.records);
+        pin_of(ctx, &journal.records);
         self.pull.set_lost(collections_lost(&memory, &damage));
-        self.ctx.memory.adopt(memory, &self.tabs.wanted, &self.tabs.unwanted);
-        if self.tabs.next.is_none() {
+        ctx.memory.adopt(memory, &follower.wanted, &follower.unwanted);
+        if tabs.next.is_none() {
             // A follower writes nothing.
-            self.ctx.memory.dirty.take();
+            ctx.memory.dirty.take();
         }
-        self.reads.forget_found(&self.ctx);
+        self.reads.forget_found(ctx);
         let summary = layout.journal_summary();
-        if let Some(own) = &mut self.ctx.layout {
+        if let Some(own) = &mut ctx.layout {
             own.go_on_from(layout);
         }
-        self.replay().adopt_operations(journal, summary, &ended, &inbox);
+        Replay { ctx, outbox, tabs, follower }.adopt_operations(journal, summary, &inbox);
     }
 }
 
@@ -333,66 +295,67 @@ impl Replay<'_> {
     /// yet.
     fn adopt_operations(
         &mut self,
-        journal: crate::storage::JournalAtRest,
-        summary: crate::storage::JournalMark,
-        ended: &SortedMap<OpId, Ended>,
+        journal: JournalAtRest,
+        summary: JournalMark,
         inbox: &SortedSet<RecordKey>,
     ) {
-        let nobody = Box::new(crate::sync::outbox::NoApplication);
-        let application = std::mem::replace(&mut self.outbox.application, nobody);
+        let finished = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
+        let ended: SortedMap<OpId, Ended> = finished
+            .map(|record| (record.op_id.clone(), (record.outcome.clone(), record.replaces.clone())))
+            .collect();
+        let application = std::mem::replace(&mut self.outbox.application, Box::new(NoApplication));
         let fresh = Outbox::new(journal, summary, application);
         let old = std::mem::replace(self.outbox, fresh);
         self.outbox.restore_ops(self.ctx);
-        self.outbox.table.order_floor = ORDER_FLOOR;
-        self.outbox.overlay.last_rowid = ORDER_FLOOR as i64;
+        self.outbox.follow();
         for (id, number) in old.journal.ids {
             self.outbox.journal.ids.entry(id).or_insert(number);
         }
-        self.outbox.table.stale.extend(old.table.by_key.keys().cloned());
-        self.outbox.table.stale.extend(self.outbox.table.by_key.keys().cloned().collect::<Vec<_>>());
-        self.tabs.dealt.retain(|id| self.outbox.table.by_id.contains_key(id));
+        let shown: Vec<DocKey> = old.table.keys().chain(self.outbox.table.keys()).cloned().collect();
+        self.outbox.table.unshown.note_all(shown);
+        self.tabs.dealt.retain(|id| self.outbox.table.get(id).is_some());
         let mut orders: SortedMap<OpId, u64> = SortedMap::new();
         // A session that is about to lead carries out these amendments and discards itself.
         let dealt = if self.tabs.next.is_none() { self.tabs.dealt.clone() } else { SortedSet::new() };
-        // Written, although the device said that it was not: otherwise the operation is here again.
-        let untold = std::mem::take(&mut self.tabs.untold).into_iter();
-        let is_over = |(id, _): &(OpId, Effect)| !self.outbox.table.by_id.contains_key(id);
-        self.ctx.effects.extend(untold.filter(is_over).map(|(_, report)| report));
+        let mut untold = std::mem::take(&mut self.tabs.untold);
+        untold.retain(|(id, _)| self.outbox.table.get(id).is_none());
         for id in dealt {
-            let order = self.outbox.table.by_id[&id];
-            if let Some(op) = self.outbox.table.remove(order) {
-                orders.insert(id, order);
+            let order = self.outbox.table.get(&id).map(|op| op.state.order);
+            if let Some(op) = order.and_then(|order| self.outbox.table.remove(order)) {
+                orders.insert(id, op.state.order);
                 unpin(self.ctx, &op);
             }
         }
-        let of_ops = self.outbox.table.ops.values().map(|op| (&op.state.id, &op.state.replaces));
+        let of_ops = self.outbox.table.iter().map(|op| (&op.state.issued.id, &op.state.replaces));
         let by = of_ops.chain(ended.iter().map(|(id, (_, replaces))| (id, replaces)));
         let by =
             by.flat_map(|(id, replaces)| replaces.iter().map(move |replaced| (replaced.clone(), id.clone())));
         let replaced: SortedMap<OpId, OpId> = by.collect();
-        let met: SortedSet<OpId> = order::set_of(old.table.ops.values().map(|op| op.state.id.clone()));
-        for op in self
-            .outbox
-            .table
-            .ops
-            .values()
-            .filter(|op| !met.contains(&op.state.id))
-            .cloned()
-            .collect::<Vec<_>>()
-        {
+        // Over on the device, by the decision reported here or by that of the next leader. The device knows by which.
+        for (id, report) in untold {
+            self.ctx.effects.push(match (replaced.get(&id).cloned(), ended.get(&id)) {
+                (Some(by), _) => Effect::Amended { id, by },
+                (None, Some((Some(outcome), _))) => {
+                    let result = result_of(outcome.clone());
+                    Effect::Accepted { id, result }
+                }
+                _ => report,
+            });
+        }
+        let met: SortedSet<OpId> = order::set_of(old.table.iter().map(|op| op.state.issued.id.clone()));
+        for op in self.outbox.table.iter().filter(|op| !met.contains(&op.state.issued.id)) {
             let replaced = op.state.replaces.iter().filter_map(|id| old.table.get(id));
             for replaced in replaced.filter(|replaced| replaced.state.accepted.is_none()) {
-                tell_replaced(self.ctx, replaced, &op.state.id);
+                tell_replaced(self.ctx, replaced, &op.state.issued.id);
             }
-            tell_news(self.ctx, None, &op);
+            tell_news(self.ctx, None, op);
         }
         // Only those that the leader has not taken in yet stay provisional.
-        let mut provisional = std::mem::take(&mut self.tabs.provisional);
-        for (_, op) in old.table.ops {
-            let id = op.state.id.clone();
-            if let Some(order) = self.outbox.table.by_id.get(&id) {
-                let new = self.outbox.table.ops[order].clone();
-                tell_news(self.ctx, Some(&op), &new);
+        let mut provisional = std::mem::take(&mut self.follower.provisional);
+        for op in old.table {
+            let id = op.state.issued.id.clone();
+            if let Some(new) = self.outbox.table.get(&id) {
+                tell_news(self.ctx, Some(&op), new);
                 unpin(self.ctx, &op);
                 continue;
             }
@@ -417,14 +380,14 @@ impl Replay<'_> {
                 continue;
             };
             let amended = own.amends.as_ref().and_then(|id| orders.get(id)).copied();
-            self.tabs.provisional.insert(id, own);
+            self.follower.provisional.insert(id, own);
             self.keep_provisional(op, amended);
         }
     }
 
     /// Keeps an operation of this session: at the place of the one that it amends, or else after all others.
     fn keep_provisional(&mut self, mut op: PendingOp, order: Option<u64>) {
-        op.state.order = order.unwrap_or_else(|| self.outbox.table.next_order());
+        op.state.order = order.unwrap_or_else(|| self.outbox.table.places.next());
         op.record = None;
         op.seq = None;
         self.outbox.table.insert(op);
@@ -433,16 +396,10 @@ impl Replay<'_> {
 
 /// Pins the documents of operations that are about to be restored, so that they stay in memory.
 fn pin_of(ctx: &mut Ctx, journal: &[JournalRecord]) -> Vec<DocKey> {
-    let touched = journal.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches);
+    let touched = journal.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.issued.touches);
     let keys: Vec<DocKey> = touched.filter_map(|(class, pk)| ctx.memory.doc_key(class, pk)).collect();
     for key in &keys {
         ctx.memory.pins.add(key);
     }
     keys
-}
-
-fn unpin_keys(ctx: &mut Ctx, keys: Vec<DocKey>) {
-    for key in &keys {
-        ctx.memory.unpin(key);
-    }
 }

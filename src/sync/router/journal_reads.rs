@@ -89,14 +89,19 @@ impl Readings<'_> {
     }
 
     fn read_journal(&mut self, numbers: Vec<u64>, call: JournalCall) {
-        match &self.ctx.layout {
-            Some(layout) if !numbers.is_empty() => {
-                let keys = numbers.iter().map(|number| layout.journal_key(*number)).collect();
-                let ticket = self.reads.start_journal(numbers, JournalPurpose::Answer(call));
-                self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
-            }
-            _ => self.answer(call, self.outbox.records_in_memory(&numbers)),
+        if self.ctx.layout.is_some() && !numbers.is_empty() {
+            self.start(numbers, JournalPurpose::Answer(call));
+        } else {
+            self.answer(call, self.outbox.records_in_memory(&numbers));
         }
+    }
+
+    /// Reads the records of these numbers.
+    pub fn start(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) {
+        let Some(layout) = &self.ctx.layout else { return };
+        let keys = numbers.iter().map(|number| layout.journal_key(*number)).collect();
+        let ticket = self.reads.start_journal(numbers, purpose);
+        self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
     }
 
     fn answer(&mut self, call: JournalCall, records: Vec<JournalRecord>) {

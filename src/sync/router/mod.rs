@@ -11,6 +11,5 @@ mod received;
 mod replies;
 mod storing;
 mod tabs;
-mod unfenced;
 
 pub use dispatch::Router;

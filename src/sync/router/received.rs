@@ -9,7 +9,7 @@ use crate::model::{Def, SortedMap, SortedSet};
 use crate::sync::context::Ctx;
 use crate::sync::facts::EffectsShown;
 use crate::sync::outbox::{self, Outbox};
-use crate::sync::pull::{InFlight, Pull, ReadPart, is_withdrawn, prepare, settle_trees, stir_trees};
+use crate::sync::pull::{InFlight, Pull, ReadPart, confirm_trees, invalidate_trees, is_withdrawn, prepare};
 
 /// The parts that documents from the server concern.
 pub struct Received<'a> {
@@ -77,7 +77,7 @@ impl Received<'_> {
         self.pull.page_size.note_reply(is_cut || request.is_unanswered());
         let pushed = std::mem::take(&mut request.pushed);
         self.pull.ask_again(request);
-        settle_trees(self.pull, &mut self.ctx.memory, &done, &pushed);
+        confirm_trees(self.pull, &mut self.ctx.memory, &done, &pushed);
         outbox::effects_seen(self.ctx, &mut self.outbox.table, reply.seq, Some(&whole), &rows);
         Ok(())
     }
@@ -119,7 +119,7 @@ impl Received<'_> {
             }
             rows.extend(touched);
         }
-        stir_trees(self.pull, &mut self.ctx.memory, &exact);
+        invalidate_trees(self.pull, &mut self.ctx.memory, &exact);
         // A push contains some documents only; a pull alone shows a def completely.
         outbox::effects_seen(self.ctx, &mut self.outbox.table, pushed.seq, None, &rows);
         if change == EpochChange::Later {

@@ -5,10 +5,10 @@ use super::dispatch::Router;
 use crate::codec::{ServerFrame, SyncReply};
 use crate::error::{Code, Error, Result};
 use crate::limits::SUB_BYTES;
-use crate::memory::EpochChange;
 use crate::memory::tree::is_known;
+use crate::memory::{EpochChange, unready};
 use crate::sync::message::{Refusal, error_of};
-use crate::sync::pull::{InFlight, ReadPart, bad_reply, is_beyond, is_withdrawn, mistakes_of, prepare};
+use crate::sync::pull::{InFlight, ReadPart, bad_reply, is_beyond, is_withdrawn, prepare, violations_of};
 
 impl Router {
     /// Handles the reply to the request in flight, or its failure.
@@ -57,7 +57,7 @@ impl Router {
     fn answered(&mut self, mut request: InFlight, mut reply: SyncReply) -> Result<()> {
         // Everything is decoded before anything is applied: no reply is applied in part.
         let is_certain = |id: &crate::journal::OpId| self.outbox.table.has_one_number(id);
-        let mistakes = mistakes_of(&self.ctx, &request, &reply, is_certain);
+        let violations = violations_of(&self.ctx, &request, &reply, is_certain);
         let parts = prepare(&self.ctx.memory, std::mem::take(&mut reply.parts));
         let change = self.pull.enter(&mut self.ctx, &reply.epoch, reply.now);
         match change {
@@ -121,7 +121,7 @@ impl Router {
             // The server may give the defs that it has refused so far.
             self.pull.need_all(&self.ctx);
         }
-        self.pull.mistakes.report(&mut self.ctx, mistakes);
+        self.pull.violations.report(&mut self.ctx, violations);
         self.ctx.memory.remove_expired(reply.now);
         self.reads.forget_found(&self.ctx);
         Ok(())
@@ -140,6 +140,9 @@ impl Router {
                 new.retain(|def| !is_beyond(&self.ctx.memory, def, head.as_ref()));
                 self.pull.need(&mut self.ctx, new, spread)?;
                 for (def, fault) in refused {
+                    if !fault.kind.is_retryable() {
+                        unready(&mut self.ctx.memory, &def);
+                    }
                     self.pull.note_fault(&self.ctx, def.clone(), error_of(&fault));
                     // A pull decides.
                     if is_withdrawn(&self.pull.faults, &def) {

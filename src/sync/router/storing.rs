@@ -4,80 +4,66 @@ use super::dispatch::Router;
 use crate::error::{Error, Result};
 use crate::memory::Content;
 use crate::storage::{FoundPage, Reopened};
-use crate::sync::context::{Ctx, Role};
+use crate::sync::context::Ctx;
 use crate::sync::device::{Device, Flushed, Reopening};
 use crate::sync::facts::JournalInFlight;
 use crate::sync::message::Effect;
 use crate::sync::outbox::Outbox;
 use crate::sync::reads::{Read, Reads};
-use crate::sync::role::Tabs;
+use crate::sync::role::{Fence, Leader, Role, Tabs};
 
-/// The parts that write to the store, as the leader or into the inbox.
-pub struct Batches<'a> {
-    pub(super) ctx: &'a mut Ctx,
-    pub(super) outbox: &'a mut Outbox,
-    pub(super) tabs: &'a mut Tabs,
-    pub(super) device: &'a mut Device,
-}
-
-impl Batches<'_> {
+impl Router {
     /// Builds and writes the next batch if one is due.
     pub fn advance_commit(&mut self) -> Result<()> {
-        if self.ctx.layout.is_none() {
+        let Router { ctx, outbox, tabs, device, role: Role::Leader(leader), .. } = self else {
+            return Ok(());
+        };
+        if ctx.layout.is_none() {
             // Incognito has no device to write to: everything in memory counts as saved at once.
-            self.ctx.memory.dirty.take();
-            if let Some(journal) = journal_changes(self.outbox, self.tabs) {
-                journal_committed(self.ctx, self.outbox, self.tabs, journal);
+            ctx.memory.dirty.take();
+            if let Some(journal) = journal_changes(outbox, tabs, leader) {
+                journal_committed(ctx, outbox, leader, journal);
             }
             return Ok(());
         }
         // A leader without a fence does not write: another session may write at the same time.
-        if !self.device.may_commit(self.ctx) || self.ctx.role == Role::Unfenced {
+        if !device.may_commit(ctx) || leader.fence == Fence::Missing {
             return Ok(());
         }
-        let journal = journal_changes(self.outbox, self.tabs);
-        let Some(Flushed { journal, result }) = self.device.commit(self.ctx, journal) else {
-            return Ok(());
-        };
+        let journal = journal_changes(outbox, tabs, leader);
+        let Some(Flushed { journal, result }) = device.commit(ctx, journal) else { return Ok(()) };
         if let Some(journal) = journal {
-            journal_failed(self.outbox, self.tabs, journal);
+            journal_failed(outbox, tabs, leader, journal);
         }
         result
     }
 
-    /// The batch in flight was written, or writing it failed.
-    pub fn committed(&mut self, result: Result<()>) {
-        let Some(Flushed { journal, result }) = self.device.committed(self.ctx, result) else { return };
+    /// The leader's batch in flight was written, or writing it failed.
+    pub fn batch_ended(&mut self, result: Result<()>) {
+        let Router { ctx, outbox, tabs, device, role: Role::Leader(leader), .. } = self else { return };
+        let Some(Flushed { journal, result }) = device.committed(ctx, result) else { return };
         match result {
             Ok(()) => {
                 if let Some(journal) = journal {
-                    journal_committed(self.ctx, self.outbox, self.tabs, journal);
+                    journal_committed(ctx, outbox, leader, journal);
                 }
-                self.device.served();
+                device.served();
             }
             Err(error) => {
                 if let Some(journal) = journal {
-                    journal_failed(self.outbox, self.tabs, journal);
+                    journal_failed(outbox, tabs, leader, journal);
                 }
-                self.device.refused(self.ctx, error);
+                device.refused(ctx, error);
             }
         }
     }
 
     /// Opens the store again if that is due. The batch in flight must have ended: no handle has two users.
     pub fn advance_device(&mut self) {
-        if !self.device.is_committing() && !self.tabs.is_handing_in() {
-            let records = self.outbox.table.ops.values().filter_map(|op| op.record);
-            self.device.advance(self.ctx, records);
+        if !self.is_committing() {
+            let records = self.outbox.table.iter().filter_map(|op| op.record);
+            self.device.advance(&mut self.ctx, records);
         }
-    }
-}
-
-impl Router {
-    /// The parts that write to the store.
-    pub fn batches(&mut self) -> Batches<'_> {
-        let Router { ctx, outbox, tabs, device, .. } = self;
-        Batches { ctx, outbox, tabs, device }
     }
 
     /// Whether every change is in storage or is being written.
@@ -87,7 +73,7 @@ impl Router {
 
     /// Whether a batch is in flight.
     pub fn is_committing(&self) -> bool {
-        self.device.is_committing() || self.tabs.is_handing_in()
+        self.device.is_committing() || self.role.is_handing_in()
     }
 
     /// Pages were read, or reading them failed: continues the reading that asked for them.
@@ -97,7 +83,7 @@ impl Router {
         }
         match self.reads.pages_read(&mut self.ctx, ticket, pages) {
             Read::Nothing => {}
-            Read::Stalled => self.tabs.look(&mut self.ctx),
+            Read::Stalled => self.look(),
             Read::BasesFailed => self.outbox.overlay.pins_failed(&self.ctx),
             Read::Done { bases } => {
                 if let Some(bases) = bases {
@@ -114,7 +100,7 @@ impl Router {
         match self.device.reopened(&mut self.ctx, result, is_clean) {
             None => return Ok(()),
             Some(Reopening::Same) => {}
-            Some(Reopening::Anew) => self.begin_anew(),
+            Some(Reopening::Again) => self.begin_again(),
             Some(Reopening::Failed(readings, error)) => {
                 // Nothing waits for ever.
                 for effect in readings {
@@ -135,7 +121,7 @@ impl Router {
 
     /// The store is empty, or has lost records. The session writes everything that it holds into it, and
     /// requests the documents whose data was only there.
-    fn begin_anew(&mut self) {
+    fn begin_again(&mut self) {
         // The data in cached pages is still in memory.
         let at_rest = self.ctx.memory.documents().filter(|(_, d)| matches!(d.content, Content::AtRest));
         let ids: Vec<u32> = at_rest.map(|(_, document)| document.id).collect();
@@ -143,7 +129,7 @@ impl Router {
             self.reads.reload_cached(&mut self.ctx, id);
         }
         if let Some(layout) = &mut self.ctx.layout {
-            layout.begin_anew();
+            layout.begin_again();
         }
         let lost = self.ctx.memory.unsettle();
         self.reads.forget_pages(lost);
@@ -157,24 +143,25 @@ impl Router {
 }
 
 /// The journal's part of the next batch, with the requests of the inbox that it fulfils.
-fn journal_changes(outbox: &mut Outbox, tabs: &mut Tabs) -> Option<JournalInFlight> {
-    let mut journal = outbox.journal_changes(tabs.take_done(), &tabs.from_inbox);
+fn journal_changes(outbox: &mut Outbox, tabs: &mut Tabs, leader: &mut Leader) -> Option<JournalInFlight> {
+    let done = std::mem::take(&mut leader.done);
+    let mut journal = outbox.journal_changes(done, &leader.from_inbox);
     if let Some(journal) = &mut journal {
         journal.untold = std::mem::take(&mut tabs.untold);
     }
     journal
 }
 
-fn journal_committed(ctx: &mut Ctx, outbox: &mut Outbox, tabs: &mut Tabs, journal: JournalInFlight) {
+fn journal_committed(ctx: &mut Ctx, outbox: &mut Outbox, leader: &mut Leader, journal: JournalInFlight) {
     for id in outbox.journal_committed(ctx, journal) {
-        tabs.is_written(&id);
+        // It has a record, and no longer needs its request.
+        leader.from_inbox.remove(&id);
     }
 }
 
-fn journal_failed(outbox: &mut Outbox, tabs: &mut Tabs, mut journal: JournalInFlight) {
+fn journal_failed(outbox: &mut Outbox, tabs: &mut Tabs, leader: &mut Leader, mut journal: JournalInFlight) {
     tabs.untold.append(&mut journal.untold);
-    let done = outbox.journal_failed(journal);
-    tabs.put_back_done(done);
+    leader.done.extend(outbox.journal_failed(journal));
 }
 
 /// Whether a reading waits for the next handle, since it failed for the present one.

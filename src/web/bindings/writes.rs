@@ -9,7 +9,7 @@ use crate::codec::Presence::{Optional, Required};
 use crate::codec::{Encode, Writer, read_json, reads, write_json};
 use crate::crypto::SystemRandom;
 use crate::error::{Code, Result, fail};
-use crate::journal::{Action, OpId, OpState, PendingOp, Retention, iso8601, make_id};
+use crate::journal::{Action, Issued, OpId, PendingOp, Retention, iso8601, make_id};
 use crate::model::Value;
 use crate::sync::{Event, FileWord, Machine, Swept, Write, error_of};
 use crate::web::driver::Driver;
@@ -37,7 +37,7 @@ struct SweepOptions {
 reads!(only SweepOptions { count, before, days, max, apply default });
 
 struct OpJson<'a> {
-    op: &'a OpState,
+    op: &'a Issued,
     state: &'static str,
     error: Option<ErrorJson>,
     /// The server's current document, if the server refused the operation because of that document.
@@ -219,7 +219,7 @@ fn operations_json(machine: &Machine) -> String {
                 (None, None, false, false) => "unsaved",
             };
             let error = op.state.refused.as_ref().map(|fault| ErrorJson::from(&error_of(fault)));
-            OpJson { op: &op.state, state, error, theirs: theirs(op) }
+            OpJson { op: &op.state.issued, state, error, theirs: theirs(op) }
         })
         .collect();
     write_json(&ops).unwrap_or_default()
@@ -228,7 +228,7 @@ fn operations_json(machine: &Machine) -> String {
 /// The server's document in a conflict, which is about one of the documents that the operation touched.
 fn theirs(op: &PendingOp) -> Option<TheirsJson<'_>> {
     let row = op.state.refused.as_ref()?.doc.as_ref()?;
-    let (class, _) = op.state.touches.iter().find(|(_, pk)| *pk == row.pk)?;
+    let (class, _) = op.state.issued.touches.iter().find(|(_, pk)| *pk == row.pk)?;
     let data = row.data.as_ref().filter(|_| !row.deleted).map(|data| data.to_map().map(Value::Map));
     Some(TheirsJson { class: class.as_str(), v: row.v, data: data.transpose().ok()? })
 }

@@ -17,7 +17,7 @@ use crate::web::tabs::Tabs;
 
 impl Driver {
     /// The page enters the browser's page cache, from which it may return. Another tab leads meanwhile.
-    pub(super) fn put_away(self: &Rc<Self>) {
+    pub(super) fn on_pagehide(self: &Rc<Self>) {
         if let Some(tabs) = self.tabs() {
             tabs.leave();
             self.post(Event::Tab(TabEvent::Depose));
@@ -25,8 +25,8 @@ impl Driver {
     }
 
     /// The page is shown again, or became visible.
-    pub(super) fn come_back(self: &Rc<Self>) {
-        self.tabs().iter().for_each(Tabs::come_back);
+    pub(super) fn on_pageshow(self: &Rc<Self>) {
+        self.tabs().iter().for_each(Tabs::on_pageshow);
         for effect in self.held.take() {
             self.carry_out_for_tabs(effect);
         }

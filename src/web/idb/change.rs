@@ -7,7 +7,7 @@ use web_sys::{IdbKeyRange, IdbObjectStore, IdbTransaction};
 
 use super::records::to_key;
 use crate::crypto::Sealed;
-use crate::store::{Batch, FENCES_KEPT, RecordKey, Witness};
+use crate::store::{BackupHeader, Batch, FENCES_KEPT, RecordKey};
 
 /// The object stores: `TABLE` for the header, the high-water mark and the fences, `JOURNAL` and `INBOX` for
 /// the copies.
@@ -31,7 +31,7 @@ pub(super) struct Copies {
 /// The backup's part of a batch.
 #[derive(Default)]
 pub(super) struct Change {
-    pub witness: Witness,
+    pub backup_header: BackupHeader,
     /// The copies are made again from the whole store.
     pub recopy: bool,
     generation: Option<u64>,
@@ -47,7 +47,7 @@ impl Change {
     /// Takes the backup's part out of a batch.
     pub fn of(batch: Batch) -> Self {
         let mut change = Change {
-            witness: Witness { header: batch.header, mark: batch.mark.map(Sealed::into_bytes) },
+            backup_header: BackupHeader { header: batch.header, mark: batch.mark.map(Sealed::into_bytes) },
             recopy: batch.recopy || batch.clear,
             generation: batch.generation,
             ..Change::default()
@@ -68,7 +68,7 @@ impl Change {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.witness == Witness::default()
+        self.backup_header == BackupHeader::default()
     }
 
     /// Makes the copies again. A request that is in the backup but not in the store stays: its tab may still
@@ -94,7 +94,7 @@ impl Change {
         if let Some(generation) = self.generation {
             guard(&table, generation, self.recopy)?;
         }
-        for (key, bytes) in [(HEADER, &self.witness.header), (MARK, &self.witness.mark)] {
+        for (key, bytes) in [(HEADER, &self.backup_header.header), (MARK, &self.backup_header.mark)] {
             if let Some(bytes) = bytes {
                 table.put_with_key(&Uint8Array::from(bytes.as_slice()), &key.into())?;
             }

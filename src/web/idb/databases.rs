@@ -30,7 +30,7 @@ impl Databases {
     }
 
     /// The databases of the stores' backups: in a bucket of their own, or where the stores are too.
-    pub async fn beside(&self) -> Result<IdbFactory> {
+    pub async fn backup(&self) -> Result<IdbFactory> {
         match &self.given {
             Some(given) => Ok(given.clone()),
             None => factory_in_bucket().await?.map_or_else(factory, Ok),

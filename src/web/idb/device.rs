@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use web_sys::IdbFactory;
 
+use super::backup::{self, Backup};
 use super::connect;
 use super::databases::Databases;
 use super::ending::learn_ahead;
 use super::lock::StoreLock;
 use super::store::IdbStore;
-use super::witness::{self, Beside};
 use crate::error::Result;
 use crate::store::Device;
 
@@ -45,12 +45,12 @@ impl Device for IdbDevice {
 
     async fn open(&self, name: &str, create: bool) -> Result<Option<IdbStore>> {
         let lock = StoreLock::take(name).await?;
-        let beside = Rc::new(Beside::new(name, self.databases.clone()));
-        beside.read_ahead();
+        let backup = Rc::new(Backup::new(name, self.databases.clone()));
+        backup.read_ahead();
         let found = match connect::connect(&self.databases, name, create).await {
             // The database is gone, and no tab deleted it: the browser dropped it. It is made again, and the
             // opening restores it from the backup database.
-            Ok(None) if beside.witness().await.header.is_some() => {
+            Ok(None) if backup.backup_header().await.header.is_some() => {
                 connect::connect(&self.databases, name, true).await
             }
             other => other,
@@ -58,7 +58,7 @@ impl Device for IdbDevice {
         match found {
             Ok(Some(database)) => {
                 learn_ahead(&database);
-                Ok(Some(IdbStore::new(name, self.databases.clone(), database, lock, beside)))
+                Ok(Some(IdbStore::new(name, self.databases.clone(), database, lock, backup)))
             }
             other => {
                 lock.free().await;
@@ -71,10 +71,10 @@ impl Device for IdbDevice {
         // The backup database goes first. A store without a backup raises no alarm, but a backup without its
         // store does. It is deleted once more in the end: until the store is gone, another tab may still
         // write the backup.
-        witness::delete(&self.databases, name).await?;
+        backup::delete(&self.databases, name).await?;
         let databases = self.databases.of_stores()?;
         connect::delete(&databases, &format!("{name}-files")).await?;
         connect::delete(&databases, name).await?;
-        witness::delete(&self.databases, name).await
+        backup::delete(&self.databases, name).await
     }
 }

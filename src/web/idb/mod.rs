@@ -5,6 +5,7 @@
 //! closes the store. So a deletion from outside notices that the store is in use. Generations decide which
 //! tab may write the state.
 
+mod backup;
 mod bucket;
 mod change;
 mod connect;
@@ -19,7 +20,6 @@ mod shared;
 mod store;
 #[cfg(test)]
 mod tests;
-mod witness;
 
 pub use connection::Closed;
 pub use device::IdbDevice;

@@ -65,13 +65,13 @@ impl IdbStore {
         };
         let found = self.read(HEADER_TABLE, true, make).await?;
         let header = found.get(1).and_then(record_of);
-        Ok((self.or_beside(last_of(found.first())).await?, header))
+        Ok((self.or_backup(last_of(found.first())).await?, header))
     }
 
     /// A store that is restored from its backup also continues the backup's generations: a tab that led
     /// before the database was lost must not lead again.
-    async fn or_beside(&self, generation: u64) -> Result<u64> {
-        Ok(if generation == 0 { self.beside.generation().await } else { generation })
+    async fn or_backup(&self, generation: u64) -> Result<u64> {
+        Ok(if generation == 0 { self.backup.generation().await } else { generation })
     }
 
     /// As [`Store::take_over`], and reads these state records in the same transaction. They are the state in
@@ -187,7 +187,7 @@ impl IdbStore {
         let results = results.map_err(|e| failed(&e))?;
         let mut found = Snapshot {
             header: record_of(&results[0]),
-            generation: self.or_beside(last_of(results.get(1))).await?,
+            generation: self.or_backup(last_of(results.get(1))).await?,
             ..Snapshot::default()
         };
         for (table, results) in tables().zip(results[2..].chunks(2)) {

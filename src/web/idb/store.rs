@@ -9,6 +9,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{IdbDatabase, IdbObjectStore, IdbRequest, IdbTransaction};
 
+use super::backup::{Backup, Change, Copies};
 use super::connect::connect;
 use super::connection::{Closed, Connection, OnClosed};
 use super::databases::Databases;
@@ -16,12 +17,11 @@ use super::ending::{end_reading, end_writing, learn};
 use super::failure;
 use super::lock::StoreLock;
 use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, record_of, to_key};
-use super::witness::{Beside, Change, Copies};
 use crate::crypto::{Sealed, place};
 use crate::error::{Code, Result, fail};
 use crate::model::PerTable;
 use crate::storage::FoundPage;
-use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table, Witness};
+use crate::store::{BackupHeader, Batch, Durability, RecordKey, Snapshot, Store, Table};
 use crate::web::platform::bytes::bytes_of;
 use crate::web::platform::cipher::Cipher;
 use crate::web::platform::patience::SILENT_MS;
@@ -75,7 +75,7 @@ pub struct IdbStore {
     /// The handle; `None` while the store is opened again.
     connection: RefCell<Option<Connection>>,
     /// The backup database.
-    pub(super) beside: Rc<Beside>,
+    pub(super) backup: Rc<Backup>,
     /// Taken by `close`.
     lock: RefCell<Option<StoreLock>>,
     /// Resolves with the last batch that was sent. Batches run one after the other, so all earlier ones are
@@ -97,13 +97,13 @@ impl IdbStore {
         databases: Databases,
         database: IdbDatabase,
         lock: StoreLock,
-        beside: Rc<Beside>,
+        backup: Rc<Backup>,
     ) -> Self {
         let store = IdbStore {
             name: name.to_owned(),
             databases,
             connection: RefCell::default(),
-            beside,
+            backup,
             lock: RefCell::new(Some(lock)),
             last_batch: RefCell::default(),
             listener: Rc::default(),
@@ -153,11 +153,11 @@ impl IdbStore {
 
     fn keep(&self, database: IdbDatabase) {
         let (listener, is_wiped) = (Rc::clone(&self.listener), Rc::clone(&self.is_wiped));
-        let beside = Rc::clone(&self.beside);
+        let backup = Rc::clone(&self.backup);
         let on_closed: OnClosed = Rc::new(move |closed| {
             if closed == Closed::Wiped {
                 is_wiped.set(true);
-                beside.leave();
+                backup.leave();
             }
             let listener = listener.borrow().clone();
             if let Some(listener) = listener {
@@ -349,12 +349,12 @@ impl Store for IdbStore {
         self.learn().await;
         if batch.hands_in {
             // First into the backup: once a request is in the store, the leader may take it out of both.
-            self.beside.hand_in(&batch).await;
+            self.backup.hand_in(&batch).await;
         }
         if batch.is_empty() {
             self.check_handle()?;
             // A batch that carries only a high-water mark changes nothing in the store itself.
-            self.beside.write(Change::of(batch), async || self.to_copy().await).await;
+            self.backup.write(Change::of(batch), async || self.to_copy().await).await;
             return Ok(());
         }
         let transaction = self.begin(&tables, "readwrite", batch.durability)?;
@@ -373,7 +373,7 @@ impl Store for IdbStore {
             Ok(_) => {
                 // Only one of the two databases is written at a time, so that a crash damages at most one of
                 // them.
-                self.beside.write(change, async || self.to_copy().await).await;
+                self.backup.write(change, async || self.to_copy().await).await;
                 Ok(())
             }
             Err(event) => Err(self.failed(failure::of_transaction(WRITING, &transaction, &event))),
@@ -382,20 +382,20 @@ impl Store for IdbStore {
         result
     }
 
-    async fn witness(&self) -> Result<Witness> {
+    async fn backup_header(&self) -> Result<BackupHeader> {
         self.check_open()?;
-        Ok(self.beside.witness_now().await)
+        Ok(self.backup.backup_header_now().await)
     }
 
     async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Sealed)>> {
         self.check_open()?;
-        let copies = self.beside.copies(table).await.into_iter();
+        let copies = self.backup.copies(table).await.into_iter();
         Ok(copies.map(|(key, bytes)| (key, Sealed::from_backup(bytes))).collect())
     }
 
-    async fn look(&self) -> Result<(u64, Option<Vec<u8>>, Witness)> {
+    async fn look(&self) -> Result<(u64, Option<Vec<u8>>, BackupHeader)> {
         let (generation, header) = self.look_first().await?;
-        Ok((generation, header, self.beside.witness().await))
+        Ok((generation, header, self.backup.backup_header().await))
     }
 
     async fn unseal(&self, key: &[u8; 32], records: &[(Vec<u8>, &[u8])]) -> Vec<Option<Vec<u8>>> {
@@ -433,7 +433,7 @@ impl Store for IdbStore {
         }
         self.connection.borrow_mut().take();
         self.cipher.borrow_mut().take();
-        self.beside.close();
+        self.backup.close();
         lock.free().await;
     }
 }

@@ -9,8 +9,8 @@ use wasm_bindgen_futures::JsFuture;
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use super::IdbDevice;
+use super::backup::{Backup, Change, Copies};
 use super::databases::Databases;
-use super::witness::{Beside, Change, Copies};
 use crate::crypto::{AccountKey, Sealed, SeededRandom, StoreKeys};
 use crate::error::Code;
 use crate::storage::{FoundPage, open_all};
@@ -129,7 +129,7 @@ async fn a_newer_store_is_refused_and_left_untouched() {
 
 #[wasm_bindgen_test]
 async fn a_leader_that_comes_late_writes_nothing_beside() {
-    let store = fresh("late-beside").await;
+    let store = fresh("late-backup").await;
     let of = |generation, n: u8| {
         let puts = vec![(Table::Journal, RecordKey([n; 16]), Sealed::stand_in([n]))];
         Batch { generation: Some(generation), mark: Some(Sealed::stand_in([n])), puts, ..Batch::default() }
@@ -137,14 +137,14 @@ async fn a_leader_that_comes_late_writes_nothing_beside() {
     let rests = vec![(RecordKey([2; 16]), vec![2])];
     let to_copy = async || Ok(Copies { journal: rests.clone(), inbox: Vec::new() });
     let (early, late) =
-        (Beside::new("late-beside", Databases::default()), Beside::new("late-beside", Databases::default()));
+        (Backup::new("late-backup", Databases::default()), Backup::new("late-backup", Databases::default()));
     early.write(Change::of(of(1, 1)), to_copy).await;
     // The second generation never wrote the backup.
     late.write(Change::of(Batch { recopy: true, ..of(3, 2) }), to_copy).await;
     for generation in [1, 2] {
         early.write(Change::of(of(generation, 9)), to_copy).await;
     }
-    assert_eq!(store.witness().await.expect("read").mark, Some(vec![2]));
+    assert_eq!(store.backup_header().await.expect("read").mark, Some(vec![2]));
     let copies = store.copies(Table::Journal).await.expect("read").into_iter();
     assert!(copies.map(|(key, sealed)| (key, sealed.into_bytes())).eq(rests.iter().cloned()));
     late.write(Change::of(of(3, 4)), to_copy).await;
@@ -153,20 +153,20 @@ async fn a_leader_that_comes_late_writes_nothing_beside() {
     early.close();
     late.close();
     store.close().await;
-    IdbDevice::new().delete("late-beside").await.expect("deleted");
+    IdbDevice::new().delete("late-backup").await.expect("deleted");
 }
 
 #[wasm_bindgen_test]
 async fn what_stands_beside_keeps_no_store_from_opening() {
-    let store = fresh("bare-beside").await;
+    let store = fresh("bare-backup").await;
     store.close().await;
-    raw("(await raw('bare-beside-mark', 1)).close();", &[]).await;
-    let store = IdbDevice::new().open("bare-beside", false).await.expect("opened").expect("there");
-    assert_eq!(store.witness().await.expect("nothing"), crate::store::Witness::default());
+    raw("(await raw('bare-backup-mark', 1)).close();", &[]).await;
+    let store = IdbDevice::new().open("bare-backup", false).await.expect("opened").expect("there");
+    assert_eq!(store.backup_header().await.expect("nothing"), crate::store::BackupHeader::default());
     store.commit(Batch { mark: Some(Sealed::stand_in([7])), ..one(1) }).await.expect("committed");
-    assert_eq!(store.witness().await.expect("made anew").mark, Some(vec![7]));
+    assert_eq!(store.backup_header().await.expect("made anew").mark, Some(vec![7]));
     store.close().await;
-    IdbDevice::new().delete("bare-beside").await.expect("deleted");
+    IdbDevice::new().delete("bare-backup").await.expect("deleted");
 }
 
 #[wasm_bindgen_test]

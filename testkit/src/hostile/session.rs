@@ -166,7 +166,7 @@ impl Bench {
     fn discard(&mut self) {
         let refused =
             self.client.machine.operations().into_iter().filter(|(op, _)| op.state.refused.is_some());
-        let refused: Vec<String> = refused.map(|(op, _)| op.state.id.clone()).collect();
+        let refused: Vec<String> = refused.map(|(op, _)| op.state.issued.id.clone()).collect();
         refused.into_iter().for_each(|id| self.feed(Event::Discard(id)));
     }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use escale::codec::Data;
+use escale::journal::PendingOp;
 use escale::memory::{Content, Memory};
 use escale::model::{Def, Pk};
 use escale::store::conformance::block_on;
@@ -17,6 +18,9 @@ use crate::client::Duty;
 
 /// Long enough for a pull of everything and the longest delays.
 pub const HEALING_MS: u64 = 7 * 60_000;
+
+/// The time in which every write moves: a request that is lost counts as such after 60 s, and the longest delay follows.
+const PATIENCE_MS: u64 = 100_000;
 
 impl<S: Backend> World<S> {
     /// Ends all faults, opens all clients, and lets time pass.
@@ -38,6 +42,8 @@ impl<S: Backend> World<S> {
             }
             self.set_network(number, true);
         }
+        self.run_for(PATIENCE_MS);
+        self.check_moved();
         // Long enough for the clocks that were ahead, and for all late messages.
         self.run_for(HEALING_MS);
         // A record read for the first time may prove damaged, and is then fetched again.
@@ -47,6 +53,20 @@ impl<S: Backend> World<S> {
         self.run_for(HEALING_MS);
         // Not at the edge of a minute, where a document's life may end between two checks.
         self.run_until(self.now / 60_000 * 60_000 + 90_000);
+    }
+
+    /// No write waits for an event that nobody guarantees: the network is good, and the server answers.
+    fn check_moved(&self) {
+        for (number, client) in self.clients.iter().enumerate() {
+            let Some(machine) = &client.machine else { continue };
+            let waits = |(op, is_held): &(&PendingOp, bool)| op.is_waiting() && !is_held;
+            let stuck: Vec<_> = machine.operations().into_iter().filter(waits).collect();
+            assert!(
+                stuck.is_empty(),
+                "client {number}: writes do not move: {stuck:#?} {:#?}",
+                machine.status()
+            );
+        }
     }
 
     /// The application reads every document that is not hidden.

@@ -127,9 +127,9 @@ impl<S: Backend> World<S> {
         let Some(machine) = &state.machine else { return };
         let reasons = machine.files(false);
         for (op, _) in machine.operations().into_iter().filter(|(op, _)| op.state.accepted.is_none()) {
-            let needs = files_of(&op.state.args);
+            let needs = files_of(&op.state.issued.args);
             let has_reason = needs.iter().all(|sha| reasons.contains(sha));
-            assert!(has_reason || !state.setup.has_files, "R28: client {client}, {}", op.state.id);
+            assert!(has_reason || !state.setup.has_files, "R28: client {client}, {}", op.state.issued.id);
         }
         if !reasons.contains(&sha(file)) {
             state.at_hand.files.remove(&file);
@@ -263,10 +263,9 @@ impl<S: Backend> World<S> {
         let state = &mut self.clients[client];
         let machine = &state.machine;
         let may_be_executed = |sha: &String| {
-            machine
-                .iter()
-                .flat_map(Machine::operations)
-                .any(|(op, _)| op.is_waiting() && op.may_be_sent() && files_of(&op.state.args).contains(sha))
+            machine.iter().flat_map(Machine::operations).any(|(op, _)| {
+                op.is_waiting() && op.may_be_sent() && files_of(&op.state.issued.args).contains(sha)
+            })
         };
         let module = &mut state.module;
         for sha in &shas {

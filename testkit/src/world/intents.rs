@@ -45,7 +45,7 @@ impl Intents {
     pub fn note(&mut self, ops: &[(&PendingOp, bool)]) {
         let class = |of: u16| crate::schema::with(|schema| schema.classes()[usize::from(of)].name().clone());
         for (op, _) in ops.iter().filter(|(op, _)| op.prepared) {
-            if !self.open.remove(&op.state.id) {
+            if !self.open.remove(&op.state.issued.id) {
                 continue;
             }
             let mut before: Vec<(Key, Option<Map>)> = Vec::new();

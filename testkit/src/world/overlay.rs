@@ -13,7 +13,7 @@ use super::trees::is_items;
 use super::writes::End;
 use crate::backend::Backend;
 use crate::outcome::outcome;
-use crate::schema::{Key, Map, is_sequence, schema, tree_of};
+use crate::schema::{Key, Map, is_sequence, tree_of, with};
 
 impl<S: Backend> World<S> {
     /// Checked after every event.
@@ -25,7 +25,7 @@ impl<S: Backend> World<S> {
         let client = &self.clients[number];
         let Some(machine) = &client.machine else { return };
         let ops = machine.operations();
-        let held = ops.iter().filter(|(_, held)| *held).map(|(op, _)| &op.state.id);
+        let held = ops.iter().filter(|(_, held)| *held).map(|(op, _)| &op.state.issued.id);
         let (server, of, known) = (&self.server, client.setup.tenant, &client.ledger.forgotten);
         let forgotten: Vec<String> =
             held.filter(|id| !known.contains(*id) && server.result(of, id).is_some()).cloned().collect();
@@ -71,7 +71,7 @@ impl<S: Backend> World<S> {
         let has_changed = |op: &PendingOp| op.changes.iter().flatten().any(|change| change.key == doc_key);
         let tells = |op: &&PendingOp| {
             op.keys.contains(&doc_key)
-                && op.state.name != "blind"
+                && op.state.issued.name != "blind"
                 && (op.state.refused.is_none() || has_changed(op))
         };
         let is_told = on_it.iter().any(tells);
@@ -82,11 +82,13 @@ impl<S: Backend> World<S> {
         // seen.
         let executed: BTreeMap<&str, u64> = on_it
             .iter()
-            .filter_map(|op| Some((op.state.id.as_str(), self.executed(number, &op.state.id, key)?)))
+            .filter_map(|op| {
+                Some((op.state.issued.id.as_str(), self.executed(number, &op.state.issued.id, key)?))
+            })
             .collect();
         // Executed, and blocked again: the device forgot that the refused operation before it was discarded
         // or amended.
-        if on_it.iter().any(|op| self.clients[number].ledger.forgotten.contains(&op.state.id)) {
+        if on_it.iter().any(|op| self.clients[number].ledger.forgotten.contains(&op.state.issued.id)) {
             return;
         }
         let (mut state, base_v): (Option<Map>, u64) = match document {
@@ -114,12 +116,12 @@ impl<S: Backend> World<S> {
         };
         let base = state.clone();
         for op in on_it.iter().filter(|op| op.state.refused.is_none()) {
-            if executed.get(op.state.id.as_str()).is_some_and(|v| base_v >= *v) {
+            if executed.get(op.state.issued.id.as_str()).is_some_and(|v| base_v >= *v) {
                 continue;
             }
             // The server refused it, and the machine may know the server's progress: then the operation has
             // no effect.
-            let result = self.server.result(of, &op.state.id);
+            let result = self.server.result(of, &op.state.issued.id);
             let is_refused = result.is_some_and(|result| result.fault.is_some());
             // It knows of this epoch alone.
             let is_seen = op.state.seen == Some(era) || op.seen_on.get(&doc_key) == Some(&era);
@@ -129,7 +131,7 @@ impl<S: Backend> World<S> {
             if op.changes.is_none() {
                 return; // It has not run yet: its documents are being read.
             }
-            state = apply(&op.state.name, &op.state.args, key, state);
+            state = apply(&op.state.issued.name, &op.state.issued.args, key, state);
         }
         if state.as_ref().is_some_and(|state| state.contains_key("maxLife")) {
             return; // The document is hidden at its end.
@@ -175,8 +177,6 @@ impl<S: Backend> World<S> {
         place: &dyn Fn() -> String,
     ) {
         let memory = machine.memory();
-        let schema = schema();
-        let class = schema.class(key.0.as_str()).expect("a class");
         let linked =
             memory.document(&memory.doc_key(&key.0, &key.1).expect("a class")).map(|d| d.defs.clone());
         for (def, _) in memory.collections().filter(|(def, _)| *def.class() == key.0) {
@@ -187,15 +187,18 @@ impl<S: Backend> World<S> {
                 (DefKind::Class, Some(_)) if state != base => true,
                 (DefKind::Document(pk), Some(_)) if state != base => *pk == key.1,
                 (DefKind::Collection(name, _), Some(state)) if Some(state) != base => {
-                    let collection =
-                        class.collections().iter().find(|c| c.name() == name).expect("a collection");
-                    let hashes = |map: &Map| collection.memberships(map).ok().flatten().unwrap_or_default();
-                    let before = base.map(hashes);
-                    let now = hashes(state);
+                    let (before, now) = with(|schema| {
+                        let class = schema.class(key.0.as_str()).expect("a class");
+                        let found = class.collections().iter().find(|c| c.name() == name);
+                        let collection = found.expect("a collection");
+                        let hashes =
+                            |map: &Map| collection.memberships(map).ok().flatten().unwrap_or_default();
+                        (base.map(hashes), hashes(state))
+                    });
                     if before.as_ref() == Some(&now) {
                         continue; // By the server's decision, which other checks cover.
                     }
-                    now.iter().any(|hash| Def::collection_hashed(class.name(), name, hash) == *def)
+                    now.iter().any(|hash| Def::collection_hashed(&key.0, name, hash) == *def)
                 }
                 _ => linked.as_ref().is_some_and(|defs| defs.contains(def)),
             };
@@ -346,7 +349,7 @@ pub(super) fn ends(op: &PendingOp, item: &Key) -> bool {
             _ => false,
         }
     }
-    tree_of(item).is_some_and(|tree| ends(&op.state.name, &op.state.args, &tree))
+    tree_of(item).is_some_and(|tree| ends(&op.state.issued.name, &op.state.issued.args, &tree))
 }
 
 /// The effect of an operation on one document.

@@ -9,7 +9,7 @@ use escale::sync::Event;
 
 use super::World;
 use crate::backend::Backend;
-use crate::schema::{IDS, Map, SECTIONS, TAGS, def, defs_of, name, schema};
+use crate::schema::{IDS, Map, SECTIONS, TAGS, def, defs_of, name, with};
 
 /// The class of the queries.
 const CLASS: &str = "Doc";
@@ -88,7 +88,7 @@ impl Asked {
     }
 
     fn query(&self) -> Query {
-        Query::from_json(schema().class(CLASS).expect("a class"), &self.json()).expect("a query")
+        with(|schema| Query::from_json(schema.class(CLASS).expect("a class"), &self.json()).expect("a query"))
     }
 
     fn is_satisfied(&self, data: &Map) -> bool {

@@ -85,7 +85,7 @@ impl<S: Backend> World<S> {
                 let item = (def.class().clone(), pk.clone());
                 let hides = |op: &escale::journal::PendingOp| {
                     op.state.refused.is_none()
-                        && self.server.results(of, &op.state.id).is_empty()
+                        && self.server.results(of, &op.state.issued.id).is_empty()
                         && ends(op, &item)
                 };
                 let hiding = operations.iter().find(|(op, _)| hides(op));

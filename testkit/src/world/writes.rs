@@ -96,9 +96,9 @@ impl Ledger {
     /// The documents that an operation concerns.
     pub fn keys_of(&self, op: &PendingOp) -> BTreeSet<Key> {
         let mut known = self.keys.borrow_mut();
-        let keys = known.entry(op.state.id.clone()).or_insert_with(|| {
+        let keys = known.entry(op.state.issued.id.clone()).or_insert_with(|| {
             let mut keys = BTreeSet::new();
-            collect_keys(&op.state.name, &op.state.args, &mut keys);
+            collect_keys(&op.state.issued.name, &op.state.issued.args, &mut keys);
             keys
         });
         keys.clone()
@@ -269,8 +269,8 @@ impl<S: Backend> World<S> {
         let Some(machine) = &self.clients[client].machine else { return };
         let refused =
             machine.operations().into_iter().map(|(op, _)| &op.state).find(|op| op.refused.is_some());
-        let Some((id, name, mut args)) = refused.map(|op| (op.id.clone(), op.name.clone(), op.args.clone()))
-        else {
+        let issued = refused.map(|op| op.issued.clone());
+        let Some((id, name, mut args)) = issued.map(|op| (op.id, op.name, op.args)) else {
             return;
         };
         if !amends || !matches!(name.as_str(), "doc.patch" | "doc.put") {
@@ -399,7 +399,7 @@ impl<S: Backend> World<S> {
         }
         let at_rest = client.at_rest.get_or_init(|| {
             let opened = client.open_device(&client.device.snapshot(), 7).expect("a device that opens");
-            opened.journal.records.into_iter().filter_map(|record| record.op).map(|op| op.id).collect()
+            opened.journal.records.into_iter().filter_map(|record| record.op).map(|op| op.issued.id).collect()
         });
         for op in &request.ops {
             assert!(at_rest.contains(&op.id), "R10: {} {} is sent, and not at rest", op.name, op.id);

@@ -9,7 +9,7 @@ const key = new Uint8Array(32).fill(7);
 
 async function ids(session) {
   const notes = session.collection("Note", {});
-  await notes.ready;
+  await notes.whenReady();
   return notes.docs.map(({ id }) => id);
 }
 

@@ -2,7 +2,7 @@
 import { defineSchema, newId } from "escale";
 
 export const schema = defineSchema({
-  Todo: { key: ["id"], collections: { list: { key: ["list"] } }, indexes: { at: "int" }, properties: { text: "string", done: "boolean" } },
+  Todo: { key: ["id"], collections: { list: { key: ["list"] } }, indexes: { at: "integer" }, properties: { text: "string", done: "boolean" } },
 });
 
 /** The to-dos of a list. The session is given: a test gives one of a world. */

@@ -33,6 +33,17 @@ export const ACCOUNT_FAULTS = {
   "a sign-up gives a token": ["accounts.sign-up", () => answers("sign-up", (reply) => (reply.token = "a token"))],
   "the id of an account is the server's own": ["accounts.sign-up", () => answers("sign-up", (reply) => (reply.account = reply.account.toLowerCase()))],
   "a login that is taken is taken over": ["accounts.taken", () => forgives("sign-up", ["login_taken"], ({ login }) => login)],
+  "a sign-up needs no proof": ["accounts.key", () => forgives("sign-up", ["malformed"], ({ login }) => login)],
+  "the proof of any key makes an account": ["accounts.key", () => forgives("sign-up", ["bad_value"], ({ pub }) => text(pub))],
+  "a proof of a sign-up fits another login": ["accounts.key", () => forgives("sign-up", ["contention"], ({ pub }) => text(pub))],
+  "a login in any form makes an account": ["accounts.login", () => forgives("sign-up", ["bad_login"], ({ login }) => login)],
+  "a login beyond ASCII is refused": ["accounts.login", () => (ask, pass) => (ask.do === "start" && /[^!-~]/.test(ask.login) ? { status: 400, reply: { code: "bad_login", kind: "A", message: "no ASCII" } } : pass(ask))],
+  "a token comes in clear": ["accounts.token", () => answers("sign-in", (reply) => (reply.token = "a token"))],
+  "a token is sealed to another key": ["accounts.token", () => answers("sign-in", (reply) => (reply.token = reply.token.map((byte) => byte ^ 1)))],
+  "each sign-in has the key of the first": ["accounts.token", () => {
+    let first;
+    return answers("sign-in", (reply) => (first ??= reply.serverKey, reply.serverKey = first));
+  }],
   "the signature lacks": ["accounts.sign-in", () => answers("sign-in", (reply) => (reply.signature = new Uint8Array(32)))],
   "a token lasts a year": ["accounts.sign-in", () => answers("sign-in", (reply) => (reply.until += 365 * 86_400_000))],
   "fewer rounds": ["accounts.unknown-login", () => answers("start", (reply, { wrap }) => {

@@ -11,14 +11,18 @@ import { createInterface } from "node:readline";
 
 import { CHECKS, SCHEMA, orgsOf } from "../../../conformance/src/index.mjs";
 import { ROOT, SERVER } from "../../e2e/support/paths.mjs";
+import { startPostgres } from "../../servers/handler/support.mjs";
 
 /** The reference server with another clock (server/examples/shifted_clock.rs). */
 const SHIFTED = join(dirname(SERVER), "examples/shifted_clock");
 const PYTHON = process.env.ESCALE_PYTHON ?? join(ROOT, "target/python/bin/python");
 
+const NODE = [join(ROOT, "examples/servers/node/server.mjs"), "--synchronous", "OFF"];
+
 /** The command of each server, with the flags of one start. */
 const COMMANDS = {
-  node: ({ folder, flags }) => [process.execPath, [join(ROOT, "examples/servers/node/server.mjs"), "--data", join(folder, "data.log"), ...flags]],
+  node: ({ folder, flags }) => [process.execPath, [...NODE, "--data", join(folder, "data.sqlite"), ...flags]],
+  postgresql: ({ database, flags }) => [process.execPath, [...NODE, "--data", database, ...flags]],
   python: ({ folder, flags }) => [PYTHON, ["-B", join(ROOT, "examples/servers/python/server.py"), "--data", join(folder, "data.sqlite"), ...flags]],
   reference: ({ folder, flags }) => [SERVER, ["serve", "--data", folder, ...flags]],
 };
@@ -26,13 +30,13 @@ const COMMANDS = {
 const TWO_DAYS_MS = 2 * 86_400_000;
 
 class Process {
-  constructor(kind, folder, more) {
-    Object.assign(this, { kind, folder, more, port: 0 });
+  constructor(kind, folder, more, database) {
+    Object.assign(this, { kind, folder, more, database, port: 0 });
   }
   async start(flags = []) {
     if (typeof flags === "number") return this.startShifted(flags);
     const listens = this.kind === "reference" ? ["--listen", `127.0.0.1:${this.port}`] : ["--port", String(this.port)];
-    return this.run(...COMMANDS[this.kind]({ folder: this.folder, flags: [...listens, ...this.more, ...flags] }));
+    return this.run(...COMMANDS[this.kind]({ folder: this.folder, database: this.database, flags: [...listens, ...this.more, ...flags] }));
   }
   startShifted(offsetMs) {
     const [, schema, , tokens] = this.more;
@@ -81,14 +85,17 @@ function hooksOf(server, backup) {
   return {
     restart: () => server.again(),
     renew,
-    backup: () => server.again(() => copy(folder, backup)),
-    async restore() {
-      const put = () => {
-        copy(backup, folder);
-        if (isReference) renewEpoch(folder);
-      };
-      await server.again(put, isReference ? [] : ["--renew-epoch"]);
-    },
+    // The data of a database is no folder.
+    ...(kind === "postgresql" ? {} : {
+      backup: () => server.again(() => copy(folder, backup)),
+      async restore() {
+        const put = () => {
+          copy(backup, folder);
+          if (isReference) renewEpoch(folder);
+        };
+        await server.again(put, isReference ? [] : ["--renew-epoch"]);
+      },
+    }),
     ...(isReference && !existsSync(SHIFTED) ? {} : {
       purge: () => passing(isReference ? TWO_DAYS_MS : ["--retention-ms", "0"]),
       forget: () => passing(isReference ? TWO_DAYS_MS : ["--results-ms", "0"]),
@@ -125,13 +132,16 @@ export async function launch(kind, { run, hasTokens = false, hasSecond = false, 
   const options = { run, ...(hasTokens && tokensOf(tokens, run)), ...(hasAccounts && { accounts: true }) };
   const ofAccounts = ["--sign-up", "open", "--trusted-proxy", "127.0.0.0/8"];
   const more = ["--schema", schema, ...(hasTokens ? ["--tokens", tokens] : []), ...(hasAccounts ? ofAccounts : [])];
-  const servers = [new Process(kind, folder, more), ...(hasSecond ? [new Process(kind, folder, more)] : [])];
+  const postgresql = kind === "postgresql" ? startPostgres() : undefined;
+  const database = postgresql && `postgres://postgres@${encodeURIComponent(postgresql.folder)}/postgres`;
+  const servers = Array.from({ length: hasSecond ? 2 : 1 }, () => new Process(kind, folder, more, database));
   for (const server of servers) await server.start();
   const [url, secondUrl] = servers.map(({ port }) => `http://127.0.0.1:${port}`);
   // A hook that replaces the data cannot run under a second process.
   const hooks = hasSecond ? {} : hooksOf(servers[0], join(root, "backup"));
   const stop = async () => {
     for (const server of servers) await server.stop();
+    await postgresql?.stop();
     rmSync(root, { recursive: true, force: true });
   };
   return { options: { url, ...hooks, ...options, ...(hasSecond && { secondUrl }) }, stop };

@@ -63,7 +63,7 @@ test("r10: a browser that deletes its damaged databases loses no operation", { t
   assert.deepEqual(waiting, expected);
   const counters = await page.evaluate(async (names) => {
     await window.page.whenStatus("main", ({ pending }) => pending === 0);
-    const docs = await window.page.sessions.main.session.collection("Counter", {}).ready;
+    const docs = await window.page.sessions.main.session.collection("Counter", {}).whenReady();
     return names.map((name) => docs.find(({ id }) => id === name)?.n);
   }, expected);
   assert.deepEqual(counters, expected.map(() => 1), "each was done once");

@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { count } from "../../../testkit/effort.mjs";
 import { startCountingProxy } from "../support/counting-proxy.mjs";
 import { KilledBrowser } from "../support/killed-browser.mjs";
 import { KilledFirefox } from "../support/killed-firefox.mjs";
@@ -19,7 +20,7 @@ const MIB = 2 ** 20;
 const BROWSERS = { chromium: KilledBrowser, firefox: KilledFirefox };
 const CHOSEN = process.env.KILLED ? [process.env.KILLED] : Object.keys(BROWSERS);
 const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
-const KILLS = Number(process.env.KILLS || 3);
+const KILLS = count("KILLS", 3);
 /** Not a whole number of MiB: the last chunk is short. */
 const BYTES = Number(process.env.FILM_MIB || 24) * MIB + 12_345;
 /** The bytes that a kill may cost, by design: three transfers are under way. */
@@ -45,7 +46,7 @@ const withFilms = (page) => page.evaluate(async () => void (window.films = await
 async function openFilms(browser, site, options) {
   const page = await browser.page(site.url);
   await withFilms(page);
-  await page.evaluate((o) => window.films.openFilms("main", o).then((session) => session.collection("Film", {}).ready.then(() => {}, () => {})), options);
+  await page.evaluate((o) => window.films.openFilms("main", o).then((session) => session.collection("Film", {}).whenReady().then(() => {}, () => {})), options);
   return page;
 }
 

@@ -8,6 +8,7 @@ import { cp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { count } from "../../../testkit/effort.mjs";
 import { openBrowser } from "../support/browser.mjs";
 import { schema, some } from "../support/packages.mjs";
 import { folderFor } from "../support/paths.mjs";
@@ -15,7 +16,7 @@ import { randomFrom } from "../support/in-page/random.js";
 import { makeServer } from "../support/server.mjs";
 import { startSite } from "../support/site.mjs";
 
-const FLIPS = Number(process.env.FLIPS || 6);
+const FLIPS = count("FLIPS", 6);
 const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
 const [COUNT, CHANGED, GONE] = [200, 60, 20];
 /** The parts of a profile that belong to origins: databases, the files of buckets, and quotas. */

@@ -28,7 +28,7 @@ async function setUp(t) {
       await flying.close();
     };
     const session = await window.begin();
-    await session.collection("Note", {}).ready;
+    await session.collection("Note", {}).whenReady();
     for (const id of ["a", "b"]) await session.put("Note", { id, text: "x" }).accepted;
     await session.flush();
     await session.close();
@@ -54,7 +54,7 @@ test("a database that the browser drops under an open session gets back what the
     await session.flush();
     await session.close();
     const after = await window.begin({ mode: "avion" });
-    const docs = await after.collection("Note", {}).ready;
+    const docs = await after.collection("Note", {}).whenReady();
     const { storage, error } = after.status.value;
     await after.close();
     return { saved, last: states.at(-1), docs: docs.map(({ id }) => id), storage, error };
@@ -106,7 +106,7 @@ test("a database that is gone with the copy of its journal tells how many operat
     await window.page.alter(`${name}-mark`, "j", (journal) => journal.clear(), await window.page.beside());
     const session = await window.begin();
     const { storage, error, damaged } = session.status.value;
-    const docs = await session.collection("Note", {}).ready;
+    const docs = await session.collection("Note", {}).whenReady();
     await session.wipe();
     return { storage, code: error?.code, message: error?.message, damaged, docs: docs.length, left: (await window.page.allDatabases()).length };
   });

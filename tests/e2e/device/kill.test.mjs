@@ -11,6 +11,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { count } from "../../../testkit/effort.mjs";
 import { KilledBrowser } from "../support/killed-browser.mjs";
 import { KilledFirefox, LoadedAnew } from "../support/killed-firefox.mjs";
 import { folderFor } from "../support/paths.mjs";
@@ -56,7 +57,7 @@ async function stored(server, ids) {
 }
 
 for (const name of CHOSEN) {
-  const kills = Number(process.env.KILLS || BROWSERS[name].kills);
+  const kills = count("KILLS", BROWSERS[name].kills);
   const title = `r10 r11: nothing saved is lost or done twice over ${kills} kills of ${name}`;
   test(title, { timeout: 60_000 + kills * 20_000 }, (t) => killAgainAndAgain(t, BROWSERS[name], kills));
 }
@@ -132,7 +133,7 @@ async function killAgainAndAgain(t, { Killed, proof }, kills) {
 
   const counters = await page.evaluate(async (o) => {
     const { session } = await window.page.openWriting("reader", { ...o, mode: "incognito" }).then(() => window.page.sessions.reader);
-    return (await session.collection("Counter", {}).ready).map(({ id, n }) => [id, n]);
+    return (await session.collection("Counter", {}).whenReady()).map(({ id, n }) => [id, n]);
   }, options);
   const own = new Map(counters);
   const shared = own.get("shared");

@@ -78,7 +78,7 @@ async function play(t, server, site) {
   await start(other, options);
   const read = await other.evaluate(async () => {
     const { session } = window.page.sessions.main;
-    const [{ belegdatei }] = await session.collection("Quittung", {}).ready;
+    const [{ belegdatei }] = await session.collection("Quittung", {}).whenReady();
     const files = await session.files();
     const text = await new Response(files.read(belegdatei)).text();
     await session.close();

@@ -18,7 +18,7 @@ const schema = {
       sammelstelle: { key: ["sammelstellenname"], mutable: true },
       stichworte: { key: ["stichwortliste"], list: true, mutable: true },
     },
-    indexes: { betragszahl: "int", zeitpunktangabe: "string" },
+    indexes: { betragszahl: "integer", zeitpunktangabe: "string" },
   },
 };
 const ORG = "kolibriverwaltung";

@@ -6,13 +6,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { count } from "../../../testkit/effort.mjs";
 import { openBrowser, visit } from "../support/browser.mjs";
 import { schema, some } from "../support/packages.mjs";
 import { randomFrom } from "../support/in-page/random.js";
 import { makeServer } from "../support/server.mjs";
 import { startSite } from "../support/site.mjs";
 
-const QUOTAS = Number(process.env.QUOTAS || 3);
+const QUOTAS = count("QUOTAS", 3);
 const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
 /** Too few bytes for any database. */
 const SMALLEST = 1_000;
@@ -39,7 +40,7 @@ async function prepare(page, options) {
       for (const doc of written) sessions[name].session.put("Package", doc).saved.then(() => window.saved.push(doc.name));
     };
     window.shown = async (name) => {
-      const all = await sessions[name].session.collection("Package", {}).ready;
+      const all = await sessions[name].session.collection("Package", {}).whenReady();
       return all.map((doc) => [doc.name, doc.summary]);
     };
   }, options);

@@ -4,10 +4,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { count } from "../../../testkit/effort.mjs";
 import { accepted, add, counters, crash, freeze, freezeWhere, leader, openTabs } from "../support/tabs.mjs";
 import { openWriter, writingWorld } from "../support/writing.mjs";
 
-const FAILOVERS = Number(process.env.FAILOVERS || 4);
+const FAILOVERS = count("FAILOVERS", 4);
 const TAKE_OVER_MS = 10_000;
 const KINDS = ["frozen", "killed", "closed"];
 

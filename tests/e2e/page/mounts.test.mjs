@@ -5,11 +5,12 @@ import { fileURLToPath } from "node:url";
 
 import { rolldown } from "rolldown";
 
+import { count } from "../../../testkit/effort.mjs";
 import { openBrowser } from "../support/browser.mjs";
 import { Heap } from "../support/heap.mjs";
 import { startSite } from "../support/site.mjs";
 
-const MOUNTS = Number(process.env.MOUNTS || 200);
+const MOUNTS = count("MOUNTS", 200);
 /** One listener that stays for each mount takes more than this: some 800 bytes were measured. */
 const BYTES_A_MOUNT = 300;
 /** Batches of so many mounts: the first ones compile code and fill caches. */

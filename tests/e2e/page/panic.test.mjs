@@ -119,7 +119,7 @@ test("a session opened by a passphrase lives on without it; a second death soon 
   const { page } = await setUp(t);
   const result = await page.evaluate(async () => {
     const { session } = await window.begin("twice", { key: undefined, passphrase: "correct horse" });
-    await session.collection("Note", {}).ready;
+    await session.collection("Note", {}).whenReady();
     await session.put("Note", { id: "a", text: "x" }).accepted;
     const die = async () => {
       const fault = window.failAt(1);

@@ -45,7 +45,7 @@ test("a passkey opens the account with and without a network, until it is remove
     await accounts.signUp({ ...place, passphrase: "one" });
     const session = await open({ ...place, schema, accounts, passphrase: "one" });
     await session.put("Note", { id: "1" }).accepted;
-    await session.collection("Note", {}).ready;
+    await session.collection("Note", {}).whenReady();
     await session.flush();
     await passkeys.add(session, "one", "Escale's tests");
     const found = await accounts.wraps(session);

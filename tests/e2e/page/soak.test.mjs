@@ -3,11 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { count } from "../../../testkit/effort.mjs";
 import { openBrowser } from "../support/browser.mjs";
 import { Heap } from "../support/heap.mjs";
 import { startSite } from "../support/site.mjs";
 
-const ROUNDS = Number(process.env.ROUNDS || 12);
+const ROUNDS = count("ROUNDS", 12);
 const OPERATIONS = 100;
 const OTHERS = 40;
 

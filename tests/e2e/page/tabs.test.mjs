@@ -52,7 +52,7 @@ test("each tab learns that the server refuses a class", { timeout: 60_000 }, asy
   for (const tab of pages) await openWriter(tab, { ...session, schema }, { classes: ["Counter"] });
   const outcome = (tab) =>
     tab.evaluate(() => {
-      const { ready } = window.page.sessions.main.session.collection("Unheard", {});
+      const ready = window.page.sessions.main.session.collection("Unheard", {}).whenReady();
       return ready.then(
         () => "ready",
         ({ code }) => code,

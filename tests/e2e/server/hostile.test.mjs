@@ -5,10 +5,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { count } from "../../../testkit/effort.mjs";
 import { openBrowser } from "../support/browser.mjs";
 import { startSite } from "../support/site.mjs";
 
-const REPLIES = Number(process.env.REPLIES || 300);
+const REPLIES = count("REPLIES", 300);
 const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
 /** Replies to one store: epochs only grow, and at some point there is no later one. */
 const TO_ONE_STORE = 50;

@@ -1,5 +1,6 @@
 // Random histories of real sessions on the second server (tests/servers), which was written from docs/protocol.md
-// alone. Once the network works again, each session shows the server's documents, and no accepted write is lost.
+// alone. Once the network works again, each session shows the server's documents, no accepted write is lost, and no form
+// that is merged loses a property of others.
 //
 // `HISTORIES` sets how many (5 by default). `ESCALE_SEED` repeats the choices of the first one; the machine decides
 // where exactly a session is at each choice.
@@ -8,8 +9,9 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { count } from "../../../testkit/effort.mjs";
 
-const HISTORIES = Number(process.env.HISTORIES || 5);
+const HISTORIES = count("HISTORIES", 5);
 const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
 const PLAYER = fileURLToPath(new URL("../../servers/player.mjs", import.meta.url));
 
@@ -27,7 +29,7 @@ test(`${HISTORIES} histories on a second server end equal`, { timeout: HISTORIES
   const failed = played.filter(({ error }) => error);
   const sum = (name) => played.reduce((total, { counts }) => total + (counts?.[name] ?? 0), 0);
   const seconds = ((Date.now() - began) / 1000).toFixed(1);
-  const of = `${sum("accepted")} writes accepted, ${sum("refused")} refused, ${sum("restored")} restores`;
+  const of = `${sum("accepted")} writes accepted, ${sum("merged")} of them of forms, ${sum("refused")} refused, ${sum("restored")} restores`;
   console.log(`# ${played.length - failed.length} of ${HISTORIES} histories ended equal: ${of}`);
   const promise = "a server written from docs/protocol.md alone serves real sessions";
   console.log(`proof: histories | ${promise} | ${HISTORIES} histories, ${of} | violations ${failed.length} | ${seconds} s`);

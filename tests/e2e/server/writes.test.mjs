@@ -58,7 +58,7 @@ test("what is written offline shows at once, survives a reload, and is done once
     await writer.run("counter.add", { key: ["visits"], by: 1 }).accepted;
     // From here on, accepted documents are shown without an overlay.
     await window.page.whenDocs("main", "Note", {}, (docs) => docs.length === 3 && docs.every((doc) => !writer.meta(doc).pending));
-    await Promise.all(["in", "out"].map((box) => writer.collection("Note", { box }).ready));
+    await Promise.all(["in", "out"].map((box) => writer.collection("Note", { box }).whenReady()));
   });
   await goOffline(world);
   const ADDS = 40;
@@ -144,11 +144,12 @@ test("a refused write is amended, tried again or discarded; what depends on it w
   const amended = await page.evaluate(async () => {
     const { session: writer } = window.page.sessions.main;
     const [entry] = writer.refused.value;
-    entry.amend({ ...entry.args, data: { ...entry.args.data, code: "y" } });
-    await Promise.all([window.refusedPut.accepted, window.heldPatch.accepted]);
-    return writer.refused.value.length;
+    const refusal = await window.page.outcome(window.refusedPut.accepted);
+    const { accepted } = entry.amend({ ...entry.args, data: { ...entry.args.data, code: "y" } });
+    await Promise.all([accepted, window.heldPatch.accepted]);
+    return [refusal, await window.page.outcome(window.refusedPut.accepted), writer.refused.value.length];
   });
-  assert.equal(amended, 0, "both promises follow the amended one");
+  assert.deepEqual(amended, [{ failed: "not_unique" }, { failed: "not_unique" }, 0], "the amendment is another operation");
 
   // The same again. It survives a reload and is refused a second time; then the reason disappears.
   await page.evaluate(async (data) => {
@@ -177,10 +178,10 @@ test("a refused write is amended, tried again or discarded; what depends on it w
     const { session: writer } = window.page.sessions.main;
     const put = writer.put("Note", data);
     const after = writer.put("Note", { id: "g", box: "in" }, { after: put });
-    await window.page.whenRefused("main", (all) => all.length === 1);
+    const refusal = await window.page.outcome(put.accepted);
     writer.refused.value[0].discard();
     await after.accepted;
-    return window.page.outcome(put.accepted);
+    return refusal;
   }, note("f", "x"));
   assert.deepEqual(discarded, { failed: "not_unique" });
   const stored = await onServer(page, session, "Note");
@@ -304,7 +305,7 @@ test("two pages add to one counter: each shows its own at once, and no addition 
   const seen = await page.evaluate(async (options) => {
     const { openWriting, sessions, whenDocs } = window.page;
     const other = await openWriting("other", { ...options, mode: "incognito" });
-    await other.collection("Counter", {}).ready;
+    await other.collection("Counter", {}).whenReady();
     const writers = [sessions.main.session, other];
     const seen = writers.map((writer) => {
       const numbers = [];

@@ -1,12 +1,16 @@
-// A server without a process: packages in the test's memory, and an adapter object in the page that asks for them.
-import { createHash } from "node:crypto";
+// A server without a process: the engine of `escale-handler` with packages in the test's memory, and an adapter object in
+// the page that asks for them.
+import { readFileSync } from "node:fs";
 
-const shaS = (text) => createHash("sha256").update(text).digest().subarray(3, 19).toString("base64url");
+import { Engine, memory, run, shaS, textOfValue, valueOfText } from "../../../handler/src/engine/index.mjs";
+import { PACKAGES_SCHEMA } from "./paths.mjs";
 
 /** The def of the packages of a section, or of a tag. */
 export const defOf = (collection, value) => `Package/${collection}@${shaS(value)}`;
 
+const ORG = "memory";
 const DELTA = 10;
+const CALLER = { account: "", mayWrite: true };
 
 /** Answers in the protocol's JSON form, with `pageRows` rows in each reply. */
 export class MemoryServer {
@@ -14,24 +18,28 @@ export class MemoryServer {
   requests = [];
   /** Called with each request before it is answered; its result is awaited. */
   holds = () => {};
-  #rows = new Map();
   #clock = Date.now();
-  #epoch = [this.#clock, "memory"];
+  #engine;
   #listeners = new Set();
+  #hints = [];
 
   constructor(documents, pageRows = 1_000) {
-    this.pageRows = pageRows;
-    for (const document of documents) this.#put(document);
+    const schema = JSON.parse(readFileSync(PACKAGES_SCHEMA, "utf8"));
+    this.#engine = new Engine({ storage: memory(), schema, clock: () => this.#clock, deltaMs: DELTA, pageBytes: pageRows, writeMs: Infinity });
+    // Pages are counted in rows.
+    this.#engine.reader.weigh = () => 1;
+    this.#engine.reader.weighMembers = () => 0;
+    this.#engine.listeners.add((_org, defs) => (this.#hints = [...defs]));
+    for (const data of documents) this.#put(data);
     // Long ago: pulls after this bring only later writes.
-    this.#clock += 100 * DELTA;
+    this.#clock = Math.max(this.#clock, run(this.#engine.head(ORG)).highest) + 100 * DELTA;
   }
 
   /** Writes a document, and informs every page that listens. */
   async put(document) {
     this.#clock += 1;
-    const before = this.#rows.get(shaS(document.name))?.defs ?? new Set();
-    const { defs } = this.#put(document);
-    const hints = [...new Set([...before, ...defs])].map((def) => [def, this.#clock]);
+    this.#put(document);
+    const hints = this.#hints;
     await Promise.all([...this.#listeners].map((page) => page.evaluate((frame) => window.hearFromMemory(frame), { hints })));
   }
 
@@ -61,49 +69,11 @@ export class MemoryServer {
   async sync(request) {
     this.requests.push(request);
     await this.holds(request);
-    let room = this.pageRows;
-    const parts = [];
-    for (const [def, v, cursor] of request.subs) {
-      if (room <= 0) break;
-      const part = this.#answer(def, v, cursor, room);
-      room -= part.rows.length + part.left.length;
-      parts.push(part);
-    }
-    return { p: 1, epoch: this.#epoch, now: this.#clock, delta: DELTA, seq: 0, results: [], parts };
+    const { session, epoch, ops, subs } = valueOfText(JSON.stringify(request));
+    return JSON.parse(textOfValue(run(this.#engine.sync(ORG, CALLER, { session, epoch, ops, subs }))));
   }
 
-  #put(document) {
-    const pk = shaS(document.name);
-    const tags = document.tags.map((tag) => defOf("tags", tag));
-    const defs = new Set(["Package", `Package@${pk}`, defOf("section", document.section), ...tags]);
-    const left = this.#rows.get(pk)?.left ?? new Map();
-    for (const def of this.#rows.get(pk)?.defs ?? []) if (!defs.has(def)) left.set(def, this.#clock);
-    const row = { pk, v: this.#clock, data: document, defs, left };
-    this.#rows.set(pk, row);
-    return row;
-  }
-
-  #answer(def, v, cursor, room) {
-    const changes = [];
-    for (const { pk, v: at, data, defs, left } of this.#rows.values()) {
-      if (defs.has(def) && at >= v) changes.push({ pk, v: at, data });
-      else if (left.get(def) >= v && v > 0) changes.push({ pk, v: left.get(def) });
-    }
-    changes.sort(ascending);
-    const after = cursor ? JSON.parse(cursor) : { v: 0, pk: "" };
-    const open = changes.filter((change) => ascending(change, after) > 0);
-    const told = open.slice(0, room);
-    const rows = told.filter(({ data }) => data);
-    const left = told.filter(({ data }) => !data).map(({ pk, v: at }) => [pk, at]);
-    const part = { def, rows, left, total: changes.length };
-    if (told.length < open.length) {
-      const { v: at, pk } = told.at(-1);
-      part.next = JSON.stringify({ v: at, pk });
-    } else if (v === 0) {
-      part.present = changes.map(({ pk }) => pk);
-    }
-    return part;
+  #put(data) {
+    run(this.#engine.write(ORG, "doc.put", { class: "Package", data }));
   }
 }
-
-const ascending = (a, b) => a.v - b.v || (a.pk < b.pk ? -1 : a.pk > b.pk ? 1 : 0);

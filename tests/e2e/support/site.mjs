@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url";
 
 import { ROOT } from "./paths.mjs";
 
-/** `modules` are the modules that the package is bundled from; they use the package's wasm. */
-const FOLDERS = { pkg: join(ROOT, "pkg"), modules: join(ROOT, "js/dist"), msgpack: join(ROOT, "node_modules/@msgpack/msgpack/dist.esm") };
+/** `modules` are the modules that the package is bundled from; they use the package's wasm. `handler` serves within the page. */
+const FOLDERS = { handler: join(ROOT, "handler"), pkg: join(ROOT, "pkg"), modules: join(ROOT, "js/dist"), msgpack: join(ROOT, "node_modules/@msgpack/msgpack/dist.esm") };
 const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 const PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><body></body></html>';
 /** The same page, driven from outside of the browser. */
@@ -26,7 +26,7 @@ export async function startSite(t, { policy, isKept = false } = {}) {
       if (policy) headers["content-security-policy"] = policy;
       return response.writeHead(200, { ...headers, "content-type": "text/html" }).end(pathname === "/" ? PAGE : DRIVEN);
     }
-    const [, folder, name] = /^\/(pkg|modules|msgpack)\/([\w./-]+)$/.exec(pathname) ?? [];
+    const [, folder, name] = /^\/(handler|pkg|modules|msgpack)\/([\w./-]+)$/.exec(pathname) ?? [];
     const helper = HELPERS.find((one) => pathname === `/${one}`);
     if (pathname === "/modules/escale_bg.wasm") return response.writeHead(302, { ...headers, location: "/pkg/escale_bg.wasm" }).end();
     const file = helper ? fileURLToPath(new URL(`in-page/${helper}`, import.meta.url)) : name && join(FOLDERS[folder], normalize(`/${name}`));

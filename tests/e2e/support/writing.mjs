@@ -13,7 +13,7 @@ export const writingSchema = {
   Note: {
     key: ["id"],
     collections: { box: { key: ["box"], mutable: true } },
-    indexes: { size: "int", code: { type: "hash", unique: true } },
+    indexes: { size: "integer", code: { type: "hash", unique: true } },
     properties: { box: "string", text: "string", size: "number", code: "string" },
   },
   Asked: versioned,
@@ -67,7 +67,7 @@ export function onServer(page, session, className) {
     async ([options, one]) => {
       const { open, defineSchema } = window.page;
       const reader = await open({ ...options, schema: defineSchema(options.schema), mode: "incognito" });
-      const docs = await reader.collection(one, {}).ready;
+      const docs = await reader.collection(one, {}).whenReady();
       await reader.close();
       return docs;
     },

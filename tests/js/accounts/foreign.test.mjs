@@ -6,7 +6,9 @@ import { ROOT } from "../../packaging/project.mjs";
 import { accounts, newPlace, realFetch } from "./support.mjs";
 
 const dist = `${ROOT}/js/dist/accounts`;
-const { derive, fourBytes, hmac, join, lengthAnd, pack, publicKey, sha256, toBytes, toText, utf8 } = await import(`${dist}/formulas.js`);
+const { derive, lengthAnd, pack, publicKey } = await import(`${dist}/formulas.js`);
+const { fourBytes, join, sha256, toBytes, toText, utf8 } = await import(`${ROOT}/js/dist/base/binary.js`);
+const { hmac } = await import(`${ROOT}/js/dist/platform/cipher.js`);
 const { passphraseSecret } = await import(`${dist}/secret.js`);
 const { signIn } = await import(`${dist}/wire.js`);
 

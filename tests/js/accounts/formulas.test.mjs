@@ -10,7 +10,9 @@ const dist = `${ROOT}/js/dist/accounts`;
 const formulas = await import(`${dist}/formulas.js`);
 const secrets = await import(`${dist}/secret.js`);
 const codes = await import(`${dist}/code.js`);
-const { toBytes, toText } = formulas;
+const { random, toBytes, toText } = await import(`${ROOT}/js/dist/base/binary.js`);
+
+const flipped = (bytes, bit) => bytes.map((byte, place) => (place === bit >> 3 ? byte ^ (1 << (bit & 7)) : byte));
 
 async function secretOf(vector) {
   const owner = { org: vector.org, login: vector.login };
@@ -42,13 +44,39 @@ test("every formula gives the bytes of the vectors", async () => {
     const other = { device: vector.device };
     assert.equal(toText(formulas.pack(other)), vector.other);
     const [challenge, nonce] = [toBytes(vector.challenge), toBytes(vector.nonce)];
-    const { proof, signature } = await secrets.prove(secret, owner, { do: "sign-in", challenge, nonce }, other);
+    const { proof, signature, token } = await secrets.prove(secret, owner, { do: "sign-in", challenge, nonce }, other);
     assert.equal(toText(proof), vector.proof);
+    const [serverKey, sealed] = [toBytes(vector.serverKey), toBytes(vector.sealedToken)];
+    assert.equal(Buffer.from(await token(key, serverKey, sealed)).toString(), vector.token);
+    assert.equal(await token(flipped(key, 5), serverKey, sealed), undefined, "the key of another account");
+    const signUp = { pub: identity.publicKey, wraps: [{ ...made, wrapped: toBytes(vector.wrapped) }] };
+    assert.equal(toText(formulas.pack(signUp)), vector.signUpOther);
+    const shown = await secrets.proveKey(key, serverKey, owner, { do: "sign-up", challenge, nonce }, signUp);
+    assert.equal(toText(shown), vector.signUpProof);
     assert.equal(toText(await signature(toBytes(vector.pub), toBytes(vector.wrapped))), vector.signature);
   }
 });
 
-const flipped = (bytes, bit) => bytes.map((byte, place) => (place === bit >> 3 ? byte ^ (1 << (bit & 7)) : byte));
+test("a key of the server that gives no secret is refused", async () => {
+  const owner = { org: "acme", login: "ada" };
+  const asked = { do: "sign-up", challenge: new Uint8Array(32), nonce: new Uint8Array(32) };
+  for (const serverKey of [new Uint8Array(32), new Uint8Array(31), undefined, "text", Uint8Array.of(1, ...new Uint8Array(31))]) {
+    await assert.rejects(secrets.proveKey(random(32), serverKey, owner, asked, {}), { code: "bad_reply" });
+  }
+});
+
+test("a typed login has the form of the profile UsernameCaseMapped", () => {
+  const forms = {
+    ada: ["ada", "Ada", "\uff21da", "\uff41\uff24A"],
+    "zo\u00eb": ["zo\u00eb", "ZO\u00cb", "Zoe\u0308"],
+    "\u00e5": ["\u212b", "A\u030a", "\u00c5"],
+    "\u30ab\u3099\u30ab": ["\uff76\u3099\uff76"],
+  };
+  for (const [form, typed] of Object.entries(forms)) {
+    for (const text of typed) assert.equal(formulas.loginOf(text), form.normalize("NFC"), JSON.stringify(text));
+    assert.equal(formulas.loginOf(formulas.loginOf(form)), formulas.loginOf(form));
+  }
+});
 
 test("a wrap with any bit flipped, or of another place, does not open", async () => {
   const vector = accounts[0];
@@ -91,7 +119,7 @@ test("msgpack is canonical", () => {
 
 test("a code survives its text, however it is typed", () => {
   for (let n = 0; n < 200; n++) {
-    const code = formulas.random(20);
+    const code = random(20);
     const text = codes.codeText(code);
     assert.match(text, /^([0-9A-HJKMNP-TV-Z]{4}-){7}[0-9A-HJKMNP-TV-Z]{4}$/);
     for (const typed of [text, text.toLowerCase(), text.replaceAll("-", " "), text.replaceAll("0", "o").replaceAll("1", "l")]) {

@@ -21,7 +21,7 @@ test("an account opens on two devices, and offline on each that it was opened on
   assert.equal(await codeOf(phone.open(place, { passphrase: "one", mode: "avion" })), "no_store");
   assert.equal(await codeOf(phone.open(place, { passphrase: "wrong" })), "wrong_passphrase");
   session = await phone.open(place, { passphrase: "one", device: "phone" });
-  const [note] = await session.collection("Note", {}).ready;
+  const [note] = await session.collection("Note", {}).whenReady();
   assert.equal(note.text, "from the laptop");
   const devices = await accounts.devices(session);
   assert.deepEqual(devices.map(({ label, here }) => [label, here]), [["laptop", false], ["phone", true]]);
@@ -35,7 +35,7 @@ test("an account opens on two devices, and offline on each that it was opened on
 
   // Incognito keeps nothing, and is a device each time.
   session = await device().open(place, { passphrase: "one", mode: "incognito" });
-  assert.equal((await session.collection("Note", {}).ready).length, 1);
+  assert.equal((await session.collection("Note", {}).whenReady()).length, 1);
   await session.close();
   assert.deepEqual(await globalThis.indexedDB.databases(), []);
 });
@@ -57,6 +57,18 @@ test("what others have, or nobody may have, is refused by name", async () => {
   const plain = await open({ org: "plain", schema, mode: "incognito", server: server.url, token: "none" });
   assert.equal(await codeOf(accounts.devices(plain)), "bad_option");
   await plain.close();
+});
+
+test("a login in another form is refused with its cure, and a typed one is mapped", async () => {
+  const place = newPlace();
+  const refusal = (promise) => promise.then(() => "ok", ({ code, cure }) => [code, cure.includes("accounts.loginOf")]);
+  for (const account of ["Ada", "a da", "ad\u200ba"]) {
+    assert.deepEqual(await refusal(accounts.signUp({ ...place, account, passphrase: "one" })), ["bad_login", true], JSON.stringify(account));
+  }
+  await accounts.signUp({ ...place, account: accounts.loginOf("AD\uff21"), passphrase: "one" });
+  assert.deepEqual(await refusal(device().open({ ...place, account: "Ada" }, { passphrase: "one" })), ["bad_login", true]);
+  assert.equal(await codeOf(device().open({ ...place, account: "ada" }, { passphrase: "wrong" })), "wrong_passphrase");
+  await (await device().open({ ...place, account: "ada" }, { passphrase: "one" })).close();
 });
 
 test("a store of another account, or of none, is never replaced", async () => {
@@ -84,7 +96,7 @@ test("a passphrase that was changed elsewhere pauses the session until it is unl
   await accounts.signUp({ ...place, passphrase: "old" });
   const [laptop, phone] = [device(), device()];
   const here = await laptop.open(place, { passphrase: "old" });
-  await here.collection("Note", {}).ready;
+  await here.collection("Note", {}).whenReady();
   // In one process, two devices with the same store would take each other for tabs.
   const there = await phone.open(place, { passphrase: "old", mode: "incognito" });
   const told = new Promise((resolve) => {
@@ -113,7 +125,7 @@ test("a device that is revoked locks, keeps its data, and comes back as a new on
   // In one process, two devices with the same store would take each other for tabs.
   const here = await laptop.open(place, { passphrase: "one", device: "laptop", mode: "incognito" });
   const there = await phone.open(place, { passphrase: "one", device: "phone" });
-  await there.collection("Note", {}).ready;
+  await there.collection("Note", {}).whenReady();
   const locked = new Promise((resolve) => {
     const stop = there.status.subscribe(({ phase, error }) => {
       if (phase === "closed") queueMicrotask(() => (stop(), resolve(error?.code)));
@@ -168,7 +180,7 @@ test("a session that opens with no network is offline, and goes on once there is
   await accounts.signUp({ ...place, passphrase: "one" });
   const phone = device();
   let session = await phone.open(place, { passphrase: "one" });
-  await session.collection("Note", {}).ready;
+  await session.collection("Note", {}).whenReady();
   await session.flush();
   await session.close();
   globalThis.fetch = () => Promise.reject(new TypeError("no network"));
@@ -211,7 +223,7 @@ test("another account of the same login on the server leaves the device as it wa
   await accounts.signUp({ ...place, passphrase: "one" });
   const phone = device();
   let session = await phone.open(place, { passphrase: "one" });
-  await session.collection("Note", {}).ready;
+  await session.collection("Note", {}).whenReady();
   await session.setMode("avion");
   session.put("Note", { id: "waits" });
   await session.flush();
@@ -247,7 +259,7 @@ test("a closed account opens offline alone", async () => {
   await accounts.signUp({ ...place, passphrase: "one" });
   const laptop = device();
   const session = await laptop.open(place, { passphrase: "one" });
-  await session.collection("Note", {}).ready;
+  await session.collection("Note", {}).whenReady();
   await session.put("Note", { id: "1" }).accepted;
   await session.flush();
   assert.equal(await codeOf(accounts.close(session, "wrong")), "wrong_passphrase");
@@ -255,7 +267,7 @@ test("a closed account opens offline alone", async () => {
   await session.close();
   assert.equal(await codeOf(device().open(place, { passphrase: "one" })), "account_closed");
   const offline = await laptop.open(place, { passphrase: "one", mode: "avion" });
-  assert.equal((await offline.collection("Note", {}).ready).length, 1);
+  assert.equal((await offline.collection("Note", {}).whenReady()).length, 1);
   await offline.close();
 });
 
@@ -265,7 +277,7 @@ test("once the account is closed, an opening in synced is refused before anythin
     await accounts.signUp({ ...place, passphrase: "one" });
     const [laptop, phone] = [device(), device()];
     let session = await laptop.open(place, { passphrase: "one" });
-    await session.collection("Note", {}).ready;
+    await session.collection("Note", {}).whenReady();
     await session.put("Note", { id: "1" }).accepted;
     await session.flush();
     if (isOwn) {
@@ -347,7 +359,7 @@ test("wiping a session leaves nothing of the account on the device, and signs it
   const place = newPlace();
   await accounts.signUp({ ...place, passphrase: "one" });
   const session = await device().open(place, { passphrase: "one" });
-  await session.collection("Note", {}).ready;
+  await session.collection("Note", {}).whenReady();
   await session.wipe();
   assert.deepEqual(await globalThis.indexedDB.databases(), []);
   const other = await device().open(place, { passphrase: "one" });
@@ -376,6 +388,10 @@ test("parameters that the server lowers, and answers that it did not sign, are r
     (answer, name) => name === "sign-in" && (answer.wrapped = { $bytes: `${"A".repeat(79)}A` }),
     (answer, name) => name === "sign-in" && (answer.pub = { $bytes: "A".repeat(43) }),
     (answer, name) => name === "sign-in" && delete answer.token,
+    (answer, name) => name === "sign-in" && (answer.token = "a token in clear"),
+    (answer, name) => name === "sign-in" && (answer.token = { $bytes: "A".repeat(96) }),
+    (answer, name) => name === "sign-in" && (answer.serverKey = { $bytes: "A".repeat(43) }),
+    (answer, name) => name === "sign-in" && delete answer.serverKey,
   ];
   for (const change of changes) {
     altered(change);

@@ -13,7 +13,7 @@ function setUp(t, source) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const failures = [];
   const calls = [];
-  const asker = new Asker((given) => (calls.push(given), source(calls.length)), (error) => failures.push(error));
+  const asker = new Asker((given) => (calls.push(given), source(calls.length)), (error) => error && failures.push(error));
   const pass = async (ms) => {
     t.mock.timers.tick(ms);
     await turn();

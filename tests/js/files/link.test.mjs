@@ -50,6 +50,46 @@ test("a module that cannot be loaded is asked for once, and again at the next ph
   assert.deepEqual([found.loads, found.needed], [3, [["sha"]]]);
 });
 
+test("a module that cannot be loaded is asked for again while operations wait for it", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { link, found } = broken();
+  link.needed(["sha"]);
+  await turn();
+  t.mock.timers.tick(29_999);
+  await turn();
+  assert.equal(found.loads, 1);
+  found.isMended = true;
+  t.mock.timers.tick(1);
+  await turn();
+  assert.deepEqual([found.loads, found.needed], [2, [["sha"]]]);
+});
+
+test("no timer is left of a session that ended, and one is enough for any number of failures", async (t) => {
+  const timers = new Set();
+  t.mock.method(globalThis, "setTimeout", (call) => {
+    const timer = { call };
+    timers.add(timer);
+    return timer;
+  });
+  t.mock.method(globalThis, "clearTimeout", (timer) => timers.delete(timer));
+  const { link, found, tell } = broken();
+  link.needed(["sha"]);
+  await turn();
+  for (const phase of ["offline", "live", "offline"]) {
+    tell({ phase });
+    await turn();
+  }
+  assert.deepEqual([found.loads, timers.size], [4, 1]);
+  link.end();
+  assert.equal(timers.size, 0);
+  // One that ends while the module loads: the failure comes later.
+  const other = broken();
+  other.link.needed(["sha"]);
+  other.link.end();
+  for (let n = 0; n < 5; n++) await turn();
+  assert.deepEqual([other.found.loads, timers.size], [1, 0]);
+});
+
 test("a session that ends while its module loads ends the module", async () => {
   const { link, found, tell } = broken();
   found.isMended = true;

@@ -1,10 +1,11 @@
-// Ranges of files, next to a plain slice, from a seed; and streams of any chunking. `SEED` repeats a run.
+// Ranges of files, next to a plain slice, from a seed; and streams of any chunking. `ESCALE_SEED` repeats a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { count } from "../../../testkit/effort.mjs";
 import { bytesOf, codeOf, Device, drain, filesServer, isEqual, MIB } from "./support.mjs";
 
-const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
+const SEED = Number(process.env.ESCALE_SEED ?? Math.floor(Math.random() * 2 ** 32));
 
 /** Numbers from a seed (mulberry32). */
 function randomOf(seed) {
@@ -30,13 +31,13 @@ function streamOf(bytes, below) {
   });
 }
 
-test(`a range is the slice of the file, from the device and from the server (seed ${SEED})`, async (t) => {
+test(`a range is the slice of the file, from the device and from the server (ESCALE_SEED=${SEED})`, async (t) => {
   const below = randomOf(SEED);
   const server = await filesServer(t);
   const author = new Device(server.url);
   t.after(() => author.end());
   const page = await author.open();
-  for (let round = 0; round < 8; round++) {
+  for (let round = 0; round < count("RANGES", 8); round++) {
     const size = [below(2_000), MIB, MIB + below(5), 2 * MIB, below(5 * MIB)][below(5)];
     const bytes = bytesOf(size, below(2 ** 31));
     const ref = await page.files.add(below(2) ? streamOf(bytes, below) : new Blob([bytes]));

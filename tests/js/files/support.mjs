@@ -4,8 +4,8 @@ import { randomBytes } from "node:crypto";
 import { IDBFactory, IDBKeyRange } from "fake-indexeddb";
 
 import { provide } from "../../../js/dist/testing/environment.js";
-import { Catalogue } from "../../../js/dist/files/catalogue.js";
-import { Cipher } from "../../../js/dist/files/cipher.js";
+import { openCatalogue } from "../../../js/dist/files/catalogue.js";
+import { cipherOf } from "../../../js/dist/files/cipher.js";
 import { DatabaseStore } from "../../../js/dist/files/database.js";
 import { openFiles } from "../../../js/dist/files.js";
 import { makeServer } from "../../e2e/support/server.mjs";
@@ -166,8 +166,8 @@ export async function recordsOf({ databases, name }, table) {
 
 /** The records of a device, as a tab that tells nobody has them. */
 export async function catalogueOf({ databases, name, keys }) {
-  const cipher = await Cipher.of({ seal: new Uint8Array(keys.seal), index: new Uint8Array(keys.index) });
-  return Catalogue.open(new DatabaseStore(databases, name), cipher);
+  const cipher = await cipherOf({ seal: new Uint8Array(keys.seal), index: new Uint8Array(keys.index) });
+  return openCatalogue(new DatabaseStore(databases, name), cipher);
 }
 
 /** The chunks of a device that no record names. */

@@ -10,7 +10,7 @@ for (const name of ["window", "document", "navigator", "HTMLElement", "HTMLIFram
 }
 
 export const schema = defineSchema({
-  Package: { key: ["name"], collections: { section: { key: ["section"] } }, indexes: { size: "int" } },
+  Package: { key: ["name"], collections: { section: { key: ["section"] } }, indexes: { size: "integer" } },
 });
 
 /** The def of a match, as the fake core names it. */

@@ -18,10 +18,14 @@ const open = async () => {
 
 test("document subscribes to the parent and to each class of items, by the parent's key", async () => {
   const { session, core, composite } = await open();
-  assert.deepEqual(core.calls.filter(([name]) => name === "subscribe").map(([, def]) => def), [tree, twigs, vine]);
+  const begun = () => core.calls.filter(([name]) => name === "subscribe").map(([, def]) => def);
+  assert.deepEqual([composite.now, composite.ready], [{ doc: undefined, items: { Twig: [], Vine: [] } }, false]);
+  assert.deepEqual(begun(), [], "nobody listens yet");
+  composite.subscribe(() => {});
+  assert.deepEqual(begun(), [tree, twigs, vine]);
   assert.deepEqual(composite.now, { doc: undefined, items: { Twig: [], Vine: [] } });
-  assert.equal(session.document("Tree", ["t"], { items: ["Twig", "Vine"] }), composite);
-  assert.notEqual(session.document("Tree", ["t"]), composite);
+  session.document("Tree", ["u"], { items: ["Vine"], keep: "forever" });
+  assert.deepEqual(begun().slice(3), ['Tree/{"key":["u"]}', 'Vine/{"tree":"u"}']);
 });
 
 test("one call tells all that a reply changes, and `now` is the same object until something changes", async () => {
@@ -37,7 +41,7 @@ test("one call tells all that a reply changes, and `now` is the same object unti
   const [now, state] = await calls(2);
   assert.deepEqual([now.doc.name, now.items.Twig.map(({ name }) => name), state], ["t", ["a", "b"], { ready: true, whole: true, error: undefined }]);
   assert.equal(composite.now, now);
-  assert.equal(await composite.ready.then(({ doc }) => doc), now.doc);
+  assert.equal(await composite.whenReady().then(({ doc }) => doc), now.doc);
   await settled();
   assert.equal(seen.length, 2);
 });
@@ -64,9 +68,12 @@ test("a stopped callback, an ended subscription and a closed session are told no
   await settled();
   assert.equal(seen.length, 1);
   session.unsubscribe("Twig", { tree: "t" });
-  assert.notEqual(session.document("Tree", ["t"], { items: ["Twig", "Vine"] }), composite, "another one begins");
+  assert.deepEqual(composite.now.items.Twig, []);
+  composite.subscribe(callback);
+  const [now] = await calls(2);
+  assert.deepEqual([now.doc, session.subscriptions().length], [{ name: "t" }, 3], "another listener begins again");
   await session.close();
-  await assert.rejects(composite.ready, { code: "closed" });
+  await assert.rejects(composite.whenReady(), { code: "closed" });
 });
 
 test("a class that is not `in` the document's is refused by name", async () => {

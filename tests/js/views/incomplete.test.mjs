@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { count } from "../../../testkit/effort.mjs";
 import { randomFrom } from "../../e2e/support/in-page/random.js";
 import { defineSchema } from "../../../js/dist/schema/schema.js";
 import { liveStore, queryStore } from "../../../js/dist/frameworks/stores.js";
@@ -29,8 +30,8 @@ test("r94_without_a_place_every_door_is_not_ready_and_says_why", async () => {
   const { session, core } = await openWithRoom(0);
   const [live, count, tree] = [recorder(), recorder(), recorder()];
   session.live("Package", match(0), live.callback);
-  const collection = session.collection("Package", match(1));
-  const held = session.hold("Package", match(2));
+  const collection = session.collection("Package", match(1), { keep: "forever" });
+  const held = session.collection("Package", match(2));
   held.subscribe(() => {});
   const store = liveStore(session, "Package", match(3));
   store.subscribe(() => {});
@@ -42,8 +43,8 @@ test("r94_without_a_place_every_door_is_not_ready_and_says_why", async () => {
   await settled();
   const codeOf = ({ ready, error }) => [ready, error?.code];
   assert.deepEqual(codeOf(live.seen.at(-1)[1]), [false, TOO_MANY]);
-  assert.deepEqual([collection.isReady, collection.error.code], [false, TOO_MANY]);
-  assert.deepEqual([held.isReady, held.error.code], [false, TOO_MANY]);
+  assert.deepEqual([collection.ready, collection.error.code], [false, TOO_MANY]);
+  assert.deepEqual([held.ready, held.error.code], [false, TOO_MANY]);
   assert.deepEqual(codeOf(store.get()), [false, TOO_MANY]);
   assert.deepEqual([...codeOf(tree.seen.at(-1)[1]), tree.seen.at(-1)[1].whole], [false, TOO_MANY, false]);
   assert.deepEqual(codeOf(count.seen.at(-1)[1]), [false, TOO_MANY]);
@@ -51,7 +52,7 @@ test("r94_without_a_place_every_door_is_not_ready_and_says_why", async () => {
   assert.deepEqual(codeOf(session.query("Package").state), [false, TOO_MANY]);
   assert.deepEqual(codeOf(session.query("Note").state), [true, undefined], "no subscription of the class is refused");
   await assert.rejects(collection.whenReady(), { code: TOO_MANY, message: /1000/ });
-  await assert.rejects(document.ready, { code: TOO_MANY });
+  await assert.rejects(document.whenReady(), { code: TOO_MANY });
   assert.equal(Object.keys(session.status.faults).length, 6);
   assert.equal(session.subscriptions().length, 1_000, "nothing was asked for");
   core.tell({ phase: "live", error: null });
@@ -60,7 +61,7 @@ test("r94_without_a_place_every_door_is_not_ready_and_says_why", async () => {
 
 test("r94_a_place_that_becomes_free_goes_to_the_one_that_waits_longest", async () => {
   const { session, core } = await openWithRoom(1);
-  const [first, second, third] = [0, 1, 2].map((n) => session.collection("Package", match(n)));
+  const [first, second, third] = [0, 1, 2].map((n) => session.collection("Package", match(n), { keep: "forever" }));
   await settled();
   assert.deepEqual([first.error, second.error.code, third.error.code], [undefined, TOO_MANY, TOO_MANY]);
   session.unsubscribe(filler(5));
@@ -74,7 +75,7 @@ test("r94_a_place_that_becomes_free_goes_to_the_one_that_waits_longest", async (
   for (const n of [0, 1, 2]) core.becomeReady(defOf(n));
   await settled();
   assert.deepEqual(count.seen.at(-1), [0, { ready: true, error: undefined }]);
-  assert.deepEqual(await third.ready, []);
+  assert.deepEqual(await third.whenReady(), []);
 });
 
 test("r94_a_list_that_was_loaded_is_not_ready_while_the_server_refuses_it", async () => {
@@ -84,7 +85,7 @@ test("r94_a_list_that_was_loaded_is_not_ready_while_the_server_refuses_it", asyn
   session.query("Package").liveCount(count.callback);
   const within = recorder();
   session.query("Package").in(match(1)).live(within.callback);
-  const other = session.collection("Package", match(1));
+  const other = session.collection("Package", match(1), { keep: "forever" });
   core.put(defOf(0), { name: "a" });
   for (const n of [0, 1]) core.becomeReady(defOf(n));
   await settled();
@@ -94,7 +95,7 @@ test("r94_a_list_that_was_loaded_is_not_ready_while_the_server_refuses_it", asyn
   const [docs, state] = list.seen.at(-1);
   assert.deepEqual([docs.length, state.ready, state.whole, state.error.code], [1, false, false, "forbidden"]);
   assert.deepEqual([count.seen.at(-1)[1].ready, count.seen.at(-1)[1].error.code], [false, "forbidden"]);
-  assert.deepEqual([other.isReady, within.seen.at(-1)[1].ready], [true, true], "they do not need it");
+  assert.deepEqual([other.ready, within.seen.at(-1)[1].ready], [true, true], "they do not need it");
   core.tell({ faults: {} });
   await settled();
   assert.deepEqual([list.seen.at(-1)[1].ready, count.seen.at(-1)[1].ready], [true, true]);
@@ -102,8 +103,8 @@ test("r94_a_list_that_was_loaded_is_not_ready_while_the_server_refuses_it", asyn
 
 test("r94_a_query_over_a_class_that_is_held_whole_needs_no_other_subscription", async () => {
   const { session, core } = await openWithRoom(1);
-  session.collection("Package", {});
-  session.collection("Package", match(0));
+  session.collection("Package", {}, { keep: "forever" });
+  session.collection("Package", match(0), { keep: "forever" });
   core.becomeReady("Package");
   await settled();
   assert.deepEqual(session.query("Package").state, { ready: true, error: undefined });
@@ -114,7 +115,7 @@ test("r94_a_query_over_a_class_that_is_held_whole_needs_no_other_subscription", 
 test("r94_lists_that_a_scope_leads_to_without_a_place_make_their_class_incomplete", async () => {
   const { session, core } = await openWithRoom(2);
   const leads = (...numbers) => core.put("Note", { name: "n", leads: numbers });
-  session.collection("Note", {});
+  session.collection("Note", {}, { keep: "forever" });
   const count = recorder();
   session.query("Package").liveCount(count.callback);
   session.scope({ Note: { Package: ({ leads }) => leads.map(match) } });
@@ -143,7 +144,7 @@ test("r94_a_rule_of_a_scope_that_fails_makes_its_classes_incomplete", async () =
   const reported = globalThis.reportError;
   globalThis.reportError = () => {};
   try {
-    session.collection("Note", {});
+    session.collection("Note", {}, { keep: "forever" });
     core.put("Note", { name: "n", leads: 1 });
     core.becomeReady("Note");
     session.scope({ Note: { Package: ({ leads }) => [1, 2].slice(leads).map((n) => match(n.toFixed())).concat(leads < 2 ? leads.none() : []) } });
@@ -161,28 +162,28 @@ test("r94_a_rule_of_a_scope_that_fails_makes_its_classes_incomplete", async () =
 
 test("a document that another def holds is shown under a scope, and needs no subscription of its own", async () => {
   const { session, core } = await openFake(schema);
-  session.collection("Note", {});
+  session.collection("Note", {}, { keep: "forever" });
   core.put("Note", { name: "n" });
   core.becomeReady("Note");
-  session.scope({ Note: { Package: () => [match(0)] } });
+  session.scope({ Note: { Package: () => [match(0)] } }, { exclusive: true });
   await settled();
   core.put(defOf(0), { name: "a", size: 1 });
   core.becomeReady(defOf(0));
   await settled();
   const before = session.subscriptions();
-  const held = session.hold("Package", { key: ["a"] });
+  const held = session.collection("Package", { key: ["a"] });
   const stop = held.subscribe(() => {});
   await settled();
-  assert.deepEqual([held.docs, held.isReady, held.error], [[{ name: "a", size: 1 }], true, undefined]);
+  assert.deepEqual([held.docs, held.ready, held.error], [[{ name: "a", size: 1 }], true, undefined]);
   const one = session.collection("Package", { key: ["a"] });
-  assert.deepEqual(await one.ready, [{ name: "a", size: 1 }]);
+  assert.deepEqual(await one.whenReady(), [{ name: "a", size: 1 }]);
   assert.deepEqual([session.subscriptions(), session.status.faults], [before, {}], "it takes no place");
   core.put(defOf(0), { name: "a", size: 2 });
   await settled();
   assert.equal(held.docs[0].size, 2);
   core.remove(defOf(0), "a");
   await settled();
-  assert.deepEqual([held.docs, held.isReady, held.error?.code], [[], false, "out_of_scope"]);
+  assert.deepEqual([held.docs, held.ready, held.error?.code], [[], false, "out_of_scope"]);
   assert.deepEqual(Object.keys(session.status.faults).length, 1);
   core.put(defOf(0), { name: "a", size: 3 });
   await settled();
@@ -192,8 +193,8 @@ test("a document that another def holds is shown under a scope, and needs no sub
 
 test("r94_what_nobody_shows_any_more_is_no_fault", async () => {
   const { session } = await openWithRoom(0);
-  const stop = session.hold("Package", match(0)).subscribe(() => {});
-  session.collection("Package", match(1));
+  const stop = session.collection("Package", match(0)).subscribe(() => {});
+  session.collection("Package", match(1), { keep: "forever" });
   await settled();
   assert.equal(Object.keys(session.status.faults).length, 2);
   stop();
@@ -241,6 +242,8 @@ class Model {
   }
   stop() {
     this.leads = undefined;
+    // Nobody else wants those for which there was no place.
+    this.queue = this.queue.filter((n) => this.kept.has(n));
     for (const n of [...this.outside]) this.want(n);
   }
   admit() {
@@ -262,7 +265,7 @@ async function play(seed) {
   const pick = (list) => list[below(list.length)];
   const room = 1 + below(6);
   const { session, core } = await openWithRoom(room);
-  session.collection("Note", {});
+  session.collection("Note", {}, { keep: "forever" });
   core.put("Note", { name: "n", leads: [] });
   core.becomeReady("Note");
   const model = new Model(1_000 - room + 1);
@@ -316,7 +319,7 @@ async function play(seed) {
       stop?.();
       if (stop) model.stop();
       else model.follow(leads);
-      stop = stop ? undefined : session.scope({ Note: { Package: (note) => note.leads.map(match) } });
+      stop = stop ? undefined : session.scope({ Note: { Package: (note) => note.leads.map(match) } }, { exclusive: true });
     },
     lead() {
       leads = new Set(NUMBERS.filter(() => below(3) === 0));
@@ -341,7 +344,7 @@ async function play(seed) {
     assert.deepEqual(has, [...model.loaded.keys()].sort(), `${at}: the core's subscriptions`);
     for (const [n, { collection, list }] of lists) {
       const wanted = [model.isReady(n), model.codeOf(n)];
-      assert.deepEqual([collection.isReady, collection.error?.code], wanted, `${at}: the list ${n}`);
+      assert.deepEqual([collection.ready, collection.error?.code], wanted, `${at}: the list ${n}`);
       assert.deepEqual([list.seen.at(-1)?.[1].ready, list.seen.at(-1)?.[1].error?.code], wanted, `${at}: the listener ${n}`);
     }
     const wanted = NUMBERS.filter((n) => model.kept.has(n) || model.loaded.has(n) || model.queue.includes(n) || model.outside.has(n));
@@ -359,7 +362,7 @@ async function play(seed) {
 
 test("r94_ready_and_error_are_those_of_the_plain_model", { timeout: 600_000 }, async () => {
   const seed = process.env.ESCALE_SEED;
-  const count = seed === undefined ? Number(process.env.REFUSALS ?? 40) : 1;
+  const histories = seed === undefined ? count("REFUSALS", 40) : 1;
   const first = Number(seed ?? Math.floor(Math.random() * 2 ** 31));
-  for (let history = 0; history < count; history++) await play(first + history);
+  for (let history = 0; history < histories; history++) await play(first + history);
 });

@@ -185,25 +185,42 @@ test("subscriptions outlive their callbacks, and end by unsubscribe", async () =
   assert.deepEqual(session.subscriptions(), []);
 });
 
-test("a collection keeps its documents at hand, and is the same for the same match", async () => {
+test("a collection subscribes to nothing until somebody listens or waits, and then keeps its documents at hand", async () => {
   const { session, core } = await openFake(schema);
   const collection = session.collection("Package", {});
-  assert.equal(session.collection("Package", {}), collection);
-  assert.deepEqual(collection.docs, []);
+  assert.deepEqual([collection.docs, collection.ready, session.subscriptions()], [[], false, []]);
   core.put("Package", { name: "a" });
   core.becomeReady("Package");
-  const docs = await collection.ready;
-  assert.deepEqual(names(docs), ["a"]);
+  const docs = await collection.whenReady();
+  assert.deepEqual([names(docs), session.subscriptions()], [["a"], ["Package"]]);
+  assert.equal(session.collection("Package", {}).docs, docs, "another object of the same match");
   assert.equal(collection.docs, docs);
-  assert.equal(await collection.ready, docs);
+  assert.equal(await collection.whenReady(), docs);
   const { callback, calls } = recorder();
   collection.subscribe(callback);
   assert.deepEqual(await calls(1), [docs, { ready: true, whole: true, error: undefined }]);
+  core.put("Package", { name: "b" });
+  await calls(2);
+  assert.deepEqual(names(collection.docs), ["a", "b"]);
+});
+
+test("documents that are kept for ever are at hand with no listener, until the subscription ends", async () => {
+  const { session, core } = await openFake(schema);
+  const collection = session.collection("Package", {}, { keep: "forever" });
+  core.put("Package", { name: "a" });
+  await settled();
+  assert.deepEqual([names(collection.docs), core.rests.get("Package")], [["a"], 0]);
+  session.unsubscribe("Package", {});
+  assert.deepEqual([collection.docs, session.subscriptions()], [[], []]);
+  for (const keep of [-1, Number.NaN, "always"]) {
+    assert.throws(() => session.collection("Package", {}, { keep }), { code: "bad_option", message: /keep/ });
+    assert.throws(() => session.live("Package", {}, () => {}, { keep }), { code: "bad_option", message: /keep/ });
+  }
 });
 
 test("the first load's end is refused where the subscription ends before", async () => {
   const { session } = await openFake(schema);
-  const { ready } = session.collection("Package", {});
+  const ready = session.collection("Package", {}).whenReady();
   session.unsubscribe("Package", {});
   await assert.rejects(ready, { code: "closed" });
 });
@@ -241,17 +258,17 @@ test("twenty thousand documents are read in slices, and one change reads one", a
 
 test("ready rejects where the server refuses the class, and waits again once it does not", async () => {
   const { session, core } = await openFake(schema);
-  const { ready } = session.collection("Package", {});
+  const ready = session.collection("Package", {}).whenReady();
   const fault = { code: "unknown_def", kind: "N", retryable: false, message: "no class `Package`", cure: "Declare it." };
   core.tell({ faults: { Package: fault } });
   await assert.rejects(ready, { code: "unknown_def", message: "no class `Package`" });
-  await assert.rejects(session.collection("Package", {}).ready, { code: "unknown_def" });
+  await assert.rejects(session.collection("Package", {}).whenReady(), { code: "unknown_def" });
   core.tell({ faults: { Package: { ...fault, code: "server_error", kind: "X", retryable: true } } });
-  const again = session.collection("Package", {}).ready;
+  const again = session.collection("Package", {}).whenReady();
   core.put("Package", { name: "a" });
   core.becomeReady("Package");
   await settled();
-  assert.equal(session.collection("Package", {}).isReady, false, "it is refused for now, but waiting goes on");
+  assert.equal(session.collection("Package", {}).ready, false, "it is refused for now, but waiting goes on");
   core.tell({ faults: {} });
   assert.deepEqual(names(await again), ["a"]);
 });

@@ -7,42 +7,43 @@ import { defineSchema } from "../../../js/dist/schema/schema.js";
 import { openFake, recorder, settled } from "../fake-core.mjs";
 
 const schema = defineSchema({
-  Package: { key: ["name"], collections: { section: { key: ["section"] } }, indexes: { size: "int" } },
+  Package: { key: ["name"], collections: { section: { key: ["section"] } }, indexes: { size: "integer" } },
   Note: { key: ["id"] },
 });
 const offline = { code: "offline", kind: "X", retryable: true, message: "no network", cure: "wait" };
 
-test("isReady says whether the documents are the result of a complete load", async () => {
+test("ready says whether the documents are the result of a complete load", async () => {
   const { session, core } = await openFake(schema);
   const collection = session.collection("Package", {});
+  collection.subscribe(() => {});
   core.put("Package", { name: "a" });
   await settled();
-  assert.deepEqual([collection.docs.length, collection.isReady], [1, false]);
+  assert.deepEqual([collection.docs.length, collection.ready], [1, false]);
   core.becomeReady("Package");
-  await collection.ready;
-  assert.equal(collection.isReady, true);
+  await collection.whenReady();
+  assert.equal(collection.ready, true);
 });
 
-test("in avion ready rejects if nothing was ever loaded, and waits again in synced", async () => {
+test("in avion whenReady rejects if nothing was ever loaded, and waits again in synced", async () => {
   const { session, core } = await openFake(schema, { mode: "avion" });
   const collection = session.collection("Package", {});
-  await assert.rejects(collection.ready, { name: "EscaleError", code: "not_loaded", retryable: true });
+  await assert.rejects(collection.whenReady(), { name: "EscaleError", code: "not_loaded", retryable: true });
   await assert.rejects(collection.whenReady(), { code: "not_loaded" });
   core.tell({ mode: "synced" });
-  const again = collection.ready;
+  const again = collection.whenReady();
   core.becomeReady("Package");
   assert.deepEqual(await again, []);
 });
 
-test("in avion ready resolves with what an earlier session loaded", async () => {
+test("in avion whenReady resolves with what an earlier session loaded", async () => {
   const { session, core } = await openFake(schema, { mode: "avion" });
   core.becomeReady("Package");
-  assert.deepEqual(await session.collection("Package", {}).ready, []);
+  assert.deepEqual(await session.collection("Package", {}).whenReady(), []);
 });
 
 test("a session that changes to avion ends the waiting", async () => {
   const { session, core } = await openFake(schema);
-  const waiting = session.collection("Package", {}).ready;
+  const waiting = session.collection("Package", {}).whenReady();
   core.tell({ mode: "avion" });
   await assert.rejects(waiting, { code: "not_loaded" });
 });

@@ -11,7 +11,7 @@ use escale::store::MemoryDevice;
 use escale::sync::{Application, Config, Event, Reader, Write};
 use escale_testkit::client::Opening;
 
-use crate::harness::{Bench, config, epoch, reply};
+use crate::harness::{Harness, config, epoch, reply};
 use crate::harness_with_device::Desk;
 
 const SCHEMA: &str = r#"{
@@ -73,14 +73,14 @@ fn push(from: u64, parts: Vec<Part>) -> ServerFrame {
 }
 
 /// A session that has the tree at number 3, with its socket registered: a parent and the items 1 and 2.
-fn loaded() -> (Bench, u64) {
-    let mut bench = Bench::of(opening().incognito("session"));
+fn loaded() -> (Harness, u64) {
+    let mut harness = Harness::of(opening().incognito("session"));
     for def in defs() {
-        bench.subscribe(&def);
+        harness.subscribe(&def);
     }
-    let socket = bench.opened_socket().expect("a socket");
-    let load = |bench: &mut Bench| {
-        while let Some((number, request, _)) = bench.requests.pop_front() {
+    let socket = harness.opened_socket().expect("a socket");
+    let load = |harness: &mut Harness| {
+        while let Some((number, request, _)) = harness.requests.pop_front() {
             let asked: Vec<u64> = request.subs.iter().map(|sub| sub.v).collect();
             let rows = asked.contains(&0);
             let parts = if rows {
@@ -90,27 +90,27 @@ fn loaded() -> (Bench, u64) {
             };
             let parts =
                 parts.into_iter().filter(|part| request.subs.iter().any(|sub| sub.def == part.def)).collect();
-            bench.answer(number, reply(10_000, parts));
+            harness.answer(number, reply(10_000, parts));
         }
     };
-    load(&mut bench);
-    bench.feed(Event::SocketOpened { socket });
-    bench.frame(socket, ServerFrame::confirm(defs().to_vec(), vec![]));
-    load(&mut bench);
-    bench.take_all();
-    (bench, socket)
+    load(&mut harness);
+    harness.feed(Event::SocketOpened { socket });
+    harness.frame(socket, ServerFrame::confirm(defs().to_vec(), vec![]));
+    load(&mut harness);
+    harness.take_all();
+    (harness, socket)
 }
 
-fn versions(bench: &Bench) -> [u64; 2] {
-    defs().map(|def| bench.v(&def))
+fn versions(harness: &Harness) -> [u64; 2] {
+    defs().map(|def| harness.v(&def))
 }
 
-fn is_tree_whole(bench: &Bench) -> bool {
-    is_whole(bench.client.machine.memory(), &defs()[0])
+fn is_tree_whole(harness: &Harness) -> bool {
+    is_whole(harness.client.machine.memory(), &defs()[0])
 }
 
-fn items(bench: &Bench) -> Vec<u64> {
-    let mut shown: Vec<u64> = bench.shown(&defs()[1]).into_iter().map(|(_, v)| v).collect();
+fn items(harness: &Harness) -> Vec<u64> {
+    let mut shown: Vec<u64> = harness.shown(&defs()[1]).into_iter().map(|(_, v)| v).collect();
     shown.sort_unstable();
     shown
 }
@@ -121,29 +121,33 @@ fn asked(request: &SyncRequest) -> Vec<(Def, u64)> {
 
 #[test]
 fn r21_the_v_of_a_collection_is_the_number_of_its_part() {
-    let (bench, _) = loaded();
-    assert_eq!((versions(&bench), is_tree_whole(&bench), items(&bench)), ([3, 3], true, vec![2, 3]));
+    let (harness, _) = loaded();
+    assert_eq!((versions(&harness), is_tree_whole(&harness), items(&harness)), ([3, 3], true, vec![2, 3]));
 }
 
 #[test]
 fn r21_present_spares_only_links_above_its_number() {
-    let (mut bench, socket) = loaded();
-    bench.frame(socket, push(3, tree(5, vec![], vec![item("5", 5)])));
-    bench.frame(socket, ServerFrame::Hints(vec![(defs()[0].clone(), 6)]));
-    let (number, _) = bench.request();
+    let (mut harness, socket) = loaded();
+    harness.frame(socket, push(3, tree(5, vec![], vec![item("5", 5)])));
+    harness.frame(socket, ServerFrame::Hints(vec![(defs()[0].clone(), 6)]));
+    let (number, _) = harness.request();
     let mut parts = tree(6, vec![], vec![]);
     parts[1].present = Some(vec![pk_of(&["p", "2"])]);
-    bench.answer(number, reply(30_000, parts));
-    assert_eq!((versions(&bench), items(&bench)), ([6, 6], vec![3]), "a link that is as new is no exception");
+    harness.answer(number, reply(30_000, parts));
+    assert_eq!(
+        (versions(&harness), items(&harness)),
+        ([6, 6], vec![3]),
+        "a link that is as new is no exception"
+    );
 }
 
 #[test]
 fn r20_a_tree_in_which_nothing_was_written_is_loaded() {
-    let mut bench = Bench::of(opening().incognito("session"));
+    let mut harness = Harness::of(opening().incognito("session"));
     for def in defs() {
-        bench.subscribe(&def);
+        harness.subscribe(&def);
     }
-    let (number, request) = bench.request();
+    let (number, request) = harness.request();
     assert_eq!(request.subs.len(), 1);
     let empty = |request: &SyncRequest| {
         whole(0, vec![], vec![])
@@ -151,33 +155,35 @@ fn r20_a_tree_in_which_nothing_was_written_is_loaded() {
             .filter(|part| request.subs.iter().any(|sub| sub.def == part.def))
             .collect()
     };
-    bench.answer(number, reply(10_000, empty(&request)));
-    let (number, request) = bench.request();
+    harness.answer(number, reply(10_000, empty(&request)));
+    let (number, request) = harness.request();
     assert!(asked(&request).len() == 2 && request.subs.iter().all(|sub| sub.v == 0));
-    bench.answer(number, reply(11_000, empty(&request)));
+    harness.answer(number, reply(11_000, empty(&request)));
     assert!(
-        bench.requests.is_empty() && is_tree_whole(&bench) && defs().iter().all(|def| bench.is_ready(def))
+        harness.requests.is_empty()
+            && is_tree_whole(&harness)
+            && defs().iter().all(|def| harness.is_ready(def))
     );
 }
 
 #[test]
 fn r21_a_push_that_goes_on_moves_the_tree_without_a_request() {
-    let (mut bench, socket) = loaded();
-    bench.frame(socket, push(3, tree(4, vec![parent(4)], vec![gone("1", 4), item("4", 4)])));
-    assert_eq!((versions(&bench), is_tree_whole(&bench), items(&bench)), ([4, 4], true, vec![3, 4]));
+    let (mut harness, socket) = loaded();
+    harness.frame(socket, push(3, tree(4, vec![parent(4)], vec![gone("1", 4), item("4", 4)])));
+    assert_eq!((versions(&harness), is_tree_whole(&harness), items(&harness)), ([4, 4], true, vec![3, 4]));
     // One that reaches further back goes on as well.
-    bench.frame(socket, push(2, tree(5, vec![parent(4)], vec![gone("1", 4), item("4", 4), item("5", 5)])));
-    assert_eq!((versions(&bench), is_tree_whole(&bench), items(&bench)), ([5, 5], true, vec![3, 4, 5]));
+    harness.frame(socket, push(2, tree(5, vec![parent(4)], vec![gone("1", 4), item("4", 4), item("5", 5)])));
+    assert_eq!((versions(&harness), is_tree_whole(&harness), items(&harness)), ([5, 5], true, vec![3, 4, 5]));
     // Twice, or late: it says nothing new.
-    bench.frame(socket, push(3, tree(4, vec![parent(4)], vec![gone("1", 4), item("4", 4)])));
-    bench.frame(socket, push(2, tree(3, vec![], vec![item("1", 2), item("2", 3)])));
-    assert_eq!((versions(&bench), is_tree_whole(&bench), items(&bench)), ([5, 5], true, vec![3, 4, 5]));
+    harness.frame(socket, push(3, tree(4, vec![parent(4)], vec![gone("1", 4), item("4", 4)])));
+    harness.frame(socket, push(2, tree(3, vec![], vec![item("1", 2), item("2", 3)])));
+    assert_eq!((versions(&harness), is_tree_whole(&harness), items(&harness)), ([5, 5], true, vec![3, 4, 5]));
     // The floor of a parent that was created again.
     let mut parts = tree(6, vec![parent(6)], vec![item("6", 6)]);
     parts[1].floor = Some(6);
-    bench.frame(socket, push(5, parts));
-    assert_eq!((versions(&bench), items(&bench)), ([6, 6], vec![6]));
-    assert!(bench.requests.is_empty());
+    harness.frame(socket, push(5, parts));
+    assert_eq!((versions(&harness), items(&harness)), ([6, 6], vec![6]));
+    assert!(harness.requests.is_empty());
 }
 
 #[test]
@@ -198,71 +204,71 @@ fn r21_a_gap_applies_nothing_and_pulls_the_tree() {
         (push(3, twice), "a def is there twice"),
         (no_from, "no `from`"),
     ] {
-        let (mut bench, socket) = loaded();
-        bench.frame(socket, frame);
-        assert_eq!((versions(&bench), items(&bench)), ([3, 3], vec![2, 3]), "{what}");
-        assert_eq!(asked(&bench.request().1), [(asso.clone(), 3), (adhs.clone(), 3)], "{what}");
+        let (mut harness, socket) = loaded();
+        harness.frame(socket, frame);
+        assert_eq!((versions(&harness), items(&harness)), ([3, 3], vec![2, 3]), "{what}");
+        assert_eq!(asked(&harness.request().1), [(asso.clone(), 3), (adhs.clone(), 3)], "{what}");
     }
 }
 
 #[test]
 fn r21_a_push_during_a_load_is_a_gap() {
-    let (mut bench, socket) = loaded();
-    bench.frame(socket, ServerFrame::Hints(vec![(defs()[0].clone(), 4)]));
-    let (number, _) = bench.request();
+    let (mut harness, socket) = loaded();
+    harness.frame(socket, ServerFrame::Hints(vec![(defs()[0].clone(), 4)]));
+    let (number, _) = harness.request();
     let mut parts = tree(4, vec![], vec![item("4", 4)]);
     parts[1].next = Some("more".into());
-    bench.answer(number, reply(30_000, parts));
-    let (number, _) = bench.request();
-    bench.frame(socket, push(4, tree(5, vec![], vec![item("5", 5)])));
-    assert!(!items(&bench).contains(&5));
-    bench.answer(number, reply(31_000, tree(5, vec![], vec![])));
+    harness.answer(number, reply(30_000, parts));
+    let (number, _) = harness.request();
+    harness.frame(socket, push(4, tree(5, vec![], vec![item("5", 5)])));
+    assert!(!items(&harness).contains(&5));
+    harness.answer(number, reply(31_000, tree(5, vec![], vec![])));
     // It goes to the number of its first page, and is pulled once more.
-    assert_eq!(versions(&bench)[1], 4);
-    bench.request();
+    assert_eq!(versions(&harness)[1], 4);
+    harness.request();
 }
 
 #[test]
 fn r21_a_reply_that_is_behind_a_push_is_ignored_and_asked_again() {
-    let (mut bench, socket) = loaded();
-    bench.frame(socket, ServerFrame::Hints(vec![(defs()[1].clone(), 4)]));
-    let (number, _) = bench.request();
+    let (mut harness, socket) = loaded();
+    harness.frame(socket, ServerFrame::Hints(vec![(defs()[1].clone(), 4)]));
+    let (number, _) = harness.request();
     // The reply is on its way, with item 1. The push deletes it.
-    bench.frame(socket, push(3, tree(5, vec![], vec![gone("1", 5), item("4", 4)])));
-    bench.answer(number, reply(30_000, tree(4, vec![], vec![item("1", 4), item("4", 4)])));
-    assert_eq!((versions(&bench), items(&bench)), ([5, 5], vec![3, 4]));
-    let (number, request) = bench.request();
+    harness.frame(socket, push(3, tree(5, vec![], vec![gone("1", 5), item("4", 4)])));
+    harness.answer(number, reply(30_000, tree(4, vec![], vec![item("1", 4), item("4", 4)])));
+    assert_eq!((versions(&harness), items(&harness)), ([5, 5], vec![3, 4]));
+    let (number, request) = harness.request();
     assert_eq!(asked(&request), defs().map(|def| (def, 5)));
-    bench.answer(number, reply(31_000, tree(5, vec![], vec![])));
-    assert!(is_tree_whole(&bench) && bench.requests.is_empty());
+    harness.answer(number, reply(31_000, tree(5, vec![], vec![])));
+    assert!(is_tree_whole(&harness) && harness.requests.is_empty());
 }
 
 #[test]
 fn r21_a_hint_is_ignored_unless_it_is_above_the_collection() {
-    let (mut bench, socket) = loaded();
+    let (mut harness, socket) = loaded();
     let hint = |v| ServerFrame::Hints(vec![(defs()[1].clone(), v)]);
-    bench.frame(socket, hint(2));
-    bench.frame(socket, hint(3));
-    assert!(bench.requests.is_empty());
-    bench.frame(socket, hint(4));
-    assert_eq!(asked(&bench.request().1), [(defs()[1].clone(), 3), (defs()[0].clone(), 3)]);
+    harness.frame(socket, hint(2));
+    harness.frame(socket, hint(3));
+    assert!(harness.requests.is_empty());
+    harness.frame(socket, hint(4));
+    assert_eq!(asked(&harness.request().1), [(defs()[1].clone(), 3), (defs()[0].clone(), 3)]);
 }
 
 #[test]
 fn r21_a_part_without_a_number_is_refused() {
-    let mut bench = Bench::of(opening().incognito("session"));
-    bench.subscribe(&defs()[0]);
-    let (number, _) = bench.request();
+    let mut harness = Harness::of(opening().incognito("session"));
+    harness.subscribe(&defs()[0]);
+    let (number, _) = harness.request();
     let part = Part { n: None, ..whole(1, vec![parent(1)], vec![]).remove(0) };
-    bench.answer(number, reply(10_000, vec![part]));
-    assert_eq!(bench.client.machine.status().faults[&defs()[0]].code(), Code::BadReply);
-    assert!(bench.shown(&defs()[0]).is_empty());
+    harness.answer(number, reply(10_000, vec![part]));
+    assert_eq!(harness.client.machine.status().faults[&defs()[0]].code(), Code::BadReply);
+    assert!(harness.shown(&defs()[0]).is_empty());
 }
 
 #[test]
 fn r20_only_documents_with_their_items_can_be_subscribed_to() {
-    let bench = Bench::of(opening().incognito("session"));
-    let schema = bench.client.machine.memory().schema();
+    let harness = Harness::of(opening().incognito("session"));
+    let schema = harness.client.machine.memory().schema();
     let single = format!("Adh@{}", pk_of(&["p", "1"]));
     for def in ["Asso", "Adh", &single] {
         let error = schema.check_def(&def.parse().expect("a def")).expect_err(def);
@@ -289,11 +295,11 @@ impl Application for Merges {
     }
 }
 
-fn put(bench: &mut Bench, num: &str, text: &str, n: u64) -> String {
+fn put(harness: &mut Harness, num: &str, text: &str, n: u64) -> String {
     let data = [("asso", "p"), ("num", num), ("text", text)].map(|(name, value)| (name, Value::from(value)));
     let args = Value::from([("class", Value::from("Adh")), ("data", Value::from(data))]);
     let id = make_id(1_700_000_000_000 + n, &mut SeededRandom::new(n)).expect("an id");
-    bench.feed(Event::Write(Write {
+    harness.feed(Event::Write(Write {
         id: id.clone(),
         name: "doc.put".into(),
         args,
@@ -313,8 +319,8 @@ fn expected(request: &SyncRequest) -> Vec<Value> {
     request.ops.iter().filter_map(of).collect()
 }
 
-fn text_of(bench: &Bench, num: &str) -> Option<String> {
-    let machine = &bench.client.machine;
+fn text_of(harness: &Harness, num: &str) -> Option<String> {
+    let machine = &harness.client.machine;
     let id = machine.find(&Name::new("Adh").expect("a name"), &pk_of(&["p", num]))?;
     let (_, shown) = machine.memory().shown_by_id(id)?;
     let map = shown.data.as_ref()?.to_map().expect("a map");
@@ -327,32 +333,32 @@ fn r21_writes_expect_numbers_and_later_ones_that_of_the_earlier() {
     let opened = || Opening { application: Box::new(Merges), x: [3; 32], ..opening() };
     let (mut desk, _) = Desk::open_as(&device, opened());
     for def in defs() {
-        desk.bench.subscribe(&def);
+        desk.harness.subscribe(&def);
         desk.work();
     }
-    while let Some((number, request, _)) = desk.bench.requests.pop_front() {
+    while let Some((number, request, _)) = desk.harness.requests.pop_front() {
         let parts = whole(3, vec![parent(1)], vec![item("1", 2), item("2", 3)]);
         let parts =
             parts.into_iter().filter(|part| request.subs.iter().any(|sub| sub.def == part.def)).collect();
-        desk.bench.answer(number, reply(10_000, parts));
+        desk.harness.answer(number, reply(10_000, parts));
         desk.work();
     }
-    let first = put(&mut desk.bench, "1", "one", 1);
+    let first = put(&mut desk.harness, "1", "one", 1);
     desk.work();
-    let (number, request) = desk.bench.request();
+    let (number, request) = desk.harness.request();
     assert_eq!(expected(&request), [Value::from(2)]);
-    let second = put(&mut desk.bench, "1", "two", 2);
+    let second = put(&mut desk.harness, "1", "two", 2);
     desk.work();
     // The first is accepted at number 4, and its effect is not received yet: the reply lacks the parts.
     let results = vec![accepted(&first, 4)];
-    desk.bench.answer(number, SyncReply { results, seq: 1, ..reply(20_000, vec![]) });
+    desk.harness.answer(number, SyncReply { results, seq: 1, ..reply(20_000, vec![]) });
     desk.work();
-    assert_eq!(text_of(&desk.bench, "1").as_deref(), Some("two"));
+    assert_eq!(text_of(&desk.harness, "1").as_deref(), Some("two"));
     drop(desk);
     // Restored from the device, it knows the number.
     let (mut desk, _) = Desk::open_as(&device, opened());
     desk.work();
-    let (number, request) = desk.bench.request();
+    let (number, request) = desk.harness.request();
     assert_eq!((expected(&request), &request.ops[0].id), (vec![Value::from(4)], &second));
     assert_eq!(asked(&request).len(), 2);
     // The parts have both effects, by their numbers: nothing is laid over them.
@@ -360,8 +366,8 @@ fn r21_writes_expect_numbers_and_later_ones_that_of_the_earlier() {
     let text = [("asso", "p"), ("num", "1"), ("text", "two")];
     let data = text.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
     let row = Row { data: Some(Data::from_map(&data).expect("data")), ..item("1", 5) };
-    desk.bench.answer(number, SyncReply { results, seq: 2, ..reply(30_000, tree(5, vec![], vec![row])) });
+    desk.harness.answer(number, SyncReply { results, seq: 2, ..reply(30_000, tree(5, vec![], vec![row])) });
     desk.work();
-    assert_eq!((versions(&desk.bench), text_of(&desk.bench, "1")), ([5, 5], None));
-    assert!(desk.bench.client.machine.operations().is_empty());
+    assert_eq!((versions(&desk.harness), text_of(&desk.harness, "1")), ([5, 5], None));
+    assert!(desk.harness.client.machine.operations().is_empty());
 }

@@ -221,7 +221,7 @@ impl Reference {
             self.has_epoch &= !is_bare && flight.ops.is_empty();
             self.is_failing = false;
             self.is_org_refused |= is_bare;
-            let was_there = self.known.values().any(|known| known.is_ready);
+            let was_there = self.known.values().any(|known| known.is_ready || known.v > 0);
             self.error = (was_there || self.is_org_refused).then_some(code);
             if is_bare {
                 self.sender.delay(self.now, &mut self.random);
@@ -345,6 +345,8 @@ impl Reference {
                 } else {
                     self.needed.insert(def.clone());
                 }
+            } else {
+                known.is_ready = false;
             }
             self.faults.insert(def.clone(), code);
             return;

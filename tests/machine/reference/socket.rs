@@ -202,8 +202,11 @@ impl Reference {
                 let changed = new.filter(|def| self.known.get(*def).is_some_and(has_missed)).cloned();
                 let changed: Vec<Def> = changed.collect();
                 self.ask_within(*spread, changed);
-                for (def, fault) in refused.iter().filter(|(def, _)| self.known.contains_key(def)) {
-                    self.faults.insert(def.clone(), Code::parse(&fault.code).expect("a code"));
+                for (def, fault) in refused {
+                    let Some(known) = self.known.get_mut(def) else { continue };
+                    let code = Code::parse(&fault.code).expect("a code");
+                    known.is_ready &= code.is_retryable();
+                    self.faults.insert(def.clone(), code);
                 }
             }
             ServerFrame::Hints(hints) => {

@@ -6,7 +6,7 @@ use escale::sync::{Config, Event};
 use escale::{Code, Error};
 
 use super::mistakes::{accepted, waiting_with};
-use crate::harness::{Bench, config, def, epoch, part, pk, reply, row, row_in, section};
+use crate::harness::{Harness, config, def, epoch, part, pk, reply, row, row_in, section};
 
 /// Any reply that the grammar allows.
 fn at_random(request: &SyncRequest, random: &mut SeededRandom) -> SyncReply {
@@ -70,16 +70,16 @@ fn brings(request: &SyncRequest, reply: &SyncReply, known: &mut u64) -> bool {
 }
 
 /// The server does something with the socket. Returns whether that brings anything new.
-fn stir(bench: &mut Bench, socket: u64, random: &mut SeededRandom, known: &mut u64) -> bool {
+fn stir(harness: &mut Harness, socket: u64, random: &mut SeededRandom, known: &mut u64) -> bool {
     let mut below = |n: u64| random.below(n).expect("a number");
     let frame = match below(7) {
         0 => {
-            bench.feed(Event::SocketOpened { socket });
+            harness.feed(Event::SocketOpened { socket });
             return false;
         }
         1 => {
             let code = [1006, 1008, 1013, 4401, 4429, 4500][below(6) as usize];
-            bench.feed(Event::SocketClosed { socket, code, reason: String::new() });
+            harness.feed(Event::SocketClosed { socket, code, reason: String::new() });
             return false;
         }
         2 => ServerFrame::Alive,
@@ -100,7 +100,7 @@ fn stir(bench: &mut Bench, socket: u64, random: &mut SeededRandom, known: &mut u
         }
         _ => false,
     };
-    bench.frame(socket, frame);
+    harness.frame(socket, frame);
     brings
 }
 
@@ -112,41 +112,41 @@ fn whatever_a_server_answers_it_is_not_asked_in_a_hot_loop() {
     for seed in seeds.clone() {
         let mut random = SeededRandom::new(seed);
         let has_live = seed % 2 == 1;
-        let mut bench = waiting_with(Config { has_live, ..config() }, 3, &["Doc", "Note"]);
-        bench.subscribe(&section("games"));
+        let mut harness = waiting_with(Config { has_live, ..config() }, 3, &["Doc", "Note"]);
+        harness.subscribe(&section("games"));
         let mut socket = None;
-        let (mut since, mut sent, mut known) = (bench.now, 0, 0);
-        let end = bench.now + 60_000;
-        while bench.now < end {
-            socket = bench.opened_socket().or(socket);
+        let (mut since, mut sent, mut known) = (harness.now, 0, 0);
+        let end = harness.now + 60_000;
+        while harness.now < end {
+            socket = harness.opened_socket().or(socket);
             if let Some(socket) = socket.filter(|_| random.below(3).expect("a number") == 0) {
                 frames += 1;
-                if stir(&mut bench, socket, &mut random, &mut known) {
-                    (since, sent) = (bench.now, 0);
+                if stir(&mut harness, socket, &mut random, &mut known) {
+                    (since, sent) = (harness.now, 0);
                 }
                 continue;
             }
-            let Some((number, request, _)) = bench.requests.pop_front() else {
-                match bench.wake_at() {
-                    Some(at) => bench.wake(at),
+            let Some((number, request, _)) = harness.requests.pop_front() else {
+                match harness.wake_at() {
+                    Some(at) => harness.wake(at),
                     None => break,
                 }
                 continue;
             };
             sent += 1;
-            let most = 10 + (bench.now - since) / 1_000;
-            assert!(sent <= most, "seed {seed}: {sent} requests in {} ms", bench.now - since);
+            let most = 10 + (harness.now - since) / 1_000;
+            assert!(sent <= most, "seed {seed}: {sent} requests in {} ms", harness.now - since);
             if random.below(12).expect("a number") == 0 {
                 let code = [Code::Offline, Code::UnknownOrg, Code::TooLarge, Code::TooMany, Code::Malformed]
                     [random.below(5).expect("a number") as usize];
-                bench.feed(Event::Replied { number, reply: Err(Error::new(code, "at random").into()) });
+                harness.feed(Event::Replied { number, reply: Err(Error::new(code, "at random").into()) });
                 continue;
             }
             let reply = at_random(&request, &mut random);
             if brings(&request, &reply, &mut known) {
-                (since, sent) = (bench.now, 0);
+                (since, sent) = (harness.now, 0);
             }
-            bench.answer(number, reply);
+            harness.answer(number, reply);
         }
     }
     let is_one = seeds.end - seeds.start == 1;

@@ -286,3 +286,59 @@ fn r92_a_write_that_cannot_be_rebased_is_left_to_the_application() {
             .is_some()
     );
 }
+
+/// An application whose function leaves its first write, and joins all others with the documents of others.
+struct Leaving;
+
+impl Application for Leaving {
+    fn optimistic(&self, _: &str, _: &Value, _: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
+        None
+    }
+
+    fn policy(&self, _: &Name) -> Policy {
+        Policy::Custom
+    }
+
+    fn settle(
+        &self,
+        _: &Name,
+        _: Option<&State>,
+        mine: Option<&State>,
+        theirs: Option<&State>,
+    ) -> Result<Settlement> {
+        Ok(match mine {
+            None => Settlement::Delete,
+            Some(mine) if mine.contains_key("first") => Settlement::Theirs,
+            Some(mine) => {
+                Settlement::Put(theirs.cloned().into_iter().flatten().chain(mine.clone()).collect())
+            }
+        })
+    }
+}
+
+/// A batch deleted two documents that nobody has any more, so nothing of it was left. The write on top of it lost the
+/// version that it expected: it was executed on any document, and erased the work of others.
+#[test]
+fn r92_a_write_after_a_batch_of_which_nothing_is_left_keeps_what_others_wrote() {
+    let mut server = server(1);
+    let mut driver = Driver::with(0, Mode::Synced, Box::new(Leaving), MemoryDevice::new(), NOW);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let part = |name: &str, args: Value| Value::from([("name", Value::from(name)), ("args", args)]);
+    let save = |doc: usize, property: &str| {
+        let data = document(doc, &[(property, 1)]);
+        Value::from([("class", Value::from("Doc")), ("data", Value::Map(data))])
+    };
+    let delete = |doc: usize| Value::from([("class", Value::from("Doc")), ("key", id(doc))]);
+    let first = vec![part("doc.put", save(0, "first")), part("doc.put", save(1, "first"))];
+    driver.write("batch", Value::from([("ops", Value::Array(first))]));
+    let both = vec![part("doc.delete", delete(0)), part("doc.delete", delete(1))];
+    driver.write("batch", Value::from([("ops", Value::Array(both))]));
+    driver.write("doc.put", save(1, "mine"));
+    let v = server.db.highest + 1;
+    server.db.write(v, &[escale_testkit::server::Write::Delete(key(0))]);
+    put(&mut server, 1, document(1, &[("theirs", 1)]));
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    assert_eq!(["mine", "theirs"].map(|property| stored(&server, 1, property)), [Some(1), Some(1)]);
+}

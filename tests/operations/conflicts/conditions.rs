@@ -86,7 +86,7 @@ fn r12_a_merge_after_an_amendment_goes_from_the_first_base() {
     mine.extend([("a".to_owned(), Value::from(2_i64)), ("poison".to_owned(), Value::from(1_i64))]);
     let refused = driver.write("doc.put", Value::from([("class", "Doc".into()), ("data", Value::Map(mine))]));
     driver.settle(&mut server);
-    let mut args = driver.machine.refused_op(&refused).expect("poisoned").state.args.clone();
+    let mut args = driver.machine.refused_op(&refused).expect("poisoned").state.issued.args.clone();
     first.insert("b".to_owned(), Value::from(9_i64));
     put(&mut server, 0, first);
     driver.wait(400_000);

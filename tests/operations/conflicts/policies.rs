@@ -303,11 +303,11 @@ fn r12_a_refused_operation_holds_what_depends_on_it_only() {
     driver.feed(Event::Network(false));
     let poisoned = driver.patch(0, &[("n", 1), ("poison", 1)]);
     let behind = driver.patch(0, &[("n", 2)]);
-    let beside = driver.patch(1, &[("n", 3)]);
+    let other = driver.patch(1, &[("n", 3)]);
     driver.feed(Event::Network(true));
     driver.settle(&mut server);
     let ids = |driver: &Driver| -> Vec<(String, bool)> {
-        driver.machine.operations().into_iter().map(|(op, held)| (op.state.id.clone(), held)).collect()
+        driver.machine.operations().into_iter().map(|(op, held)| (op.state.issued.id.clone(), held)).collect()
     };
     assert_eq!(ids(&driver), [(poisoned.clone(), false), (behind.clone(), true)]);
     assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (None, Some(3)));
@@ -321,7 +321,7 @@ fn r12_a_refused_operation_holds_what_depends_on_it_only() {
     assert!(ids(&driver).is_empty());
     assert_eq!(stored(&server, 0, "n"), Some(2));
     let executed: Vec<&str> = server.db.operations.executed.iter().map(|(_, id)| id.as_str()).collect();
-    assert_eq!(executed, [beside.as_str(), "amended", behind.as_str()]);
+    assert_eq!(executed, [other.as_str(), "amended", behind.as_str()]);
 }
 
 /// Invalid arguments leave the refused operation unchanged.

@@ -160,7 +160,7 @@ fn r12_what_no_line_carries_in_time_holds_nothing_back() {
             }
         }
     }
-    let waiting = |op: &PendingOp| op.state.id == large || op.state.id == behind;
+    let waiting = |op: &PendingOp| op.state.issued.id == large || op.state.issued.id == behind;
     let operations = driver.machine.operations();
     assert!(
         operations.iter().filter(|(op, _)| op.is_waiting()).all(|(op, _)| waiting(op)),

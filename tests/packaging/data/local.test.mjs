@@ -11,7 +11,7 @@ const schema = defineSchema({
     key: ["id"],
     local: true,
     collections: { box: { key: ["box"], mutable: true } },
-    indexes: { n: "int" },
+    indexes: { n: "integer" },
     properties: { text: "string" },
   },
 });
@@ -40,8 +40,8 @@ for (const mode of ["synced", "avion"]) {
     const again = await world.open({ mode });
     const states = [];
     const stop = again.live("Draft", { box: "in" }, (docs, state) => states.push([docs, state.ready, state.whole]));
-    const all = again.collection("Draft", {});
-    await all.ready;
+    const all = again.collection("Draft", {}, { keep: "forever" });
+    await all.whenReady();
     assert.deepEqual(all.docs, [A, { ...B, n: 3 }]);
     assert.deepEqual(states.at(-1), [[A], true, true]);
     assert.deepEqual(await again.get("Draft", ["b"]), { ...B, n: 3 });
@@ -58,7 +58,7 @@ for (const mode of ["synced", "avion"]) {
 test("a batch turns a draft into a document, and the server has nothing of the draft", async (t) => {
   const world = await worldOf(t);
   const session = await world.open();
-  const [drafts, notes] = [session.collection("Draft", {}), session.collection("Note", {})];
+  const [drafts, notes] = ["Draft", "Note"].map((name) => session.collection(name, {}, { keep: "forever" }));
   await session.put("Draft", A).accepted;
   const operation = session.batch((tx) => {
     tx.delete("Draft", ["a"]);
@@ -90,7 +90,7 @@ test("writes that a local document cannot have are named", async (t) => {
 test("in incognito a draft lives as long as the session", async (t) => {
   const world = await worldOf(t);
   const session = await world.open({ mode: "incognito" });
-  const drafts = session.collection("Draft", {});
+  const drafts = session.collection("Draft", {}, { keep: "forever" });
   assert.equal(await session.put("Draft", A).saved, "memory");
   assert.deepEqual(await session.get("Draft", ["a"]), A);
   assert.deepEqual(drafts.docs, [A]);

@@ -26,14 +26,14 @@ test("queries page through documents, live lists follow them, and both work offl
     Book: {
       key: ["id"],
       collections: { shelf: { key: ["shelf"], mutable: true } },
-      indexes: { pages: "int", title: "string", words: "list", code: "hash" },
+      indexes: { pages: "integer", title: "string", words: "string[]", code: "hash" },
     },
     Note: { key: ["id"], collections: { shelf: { key: ["shelf"] } } },
   });
-  const { adapter } = makePageServer();
+  const { adapter } = makePageServer(schema);
   const options = { org: "queries", schema, server: adapter, key: new Uint8Array(32) };
   let session = await open(options);
-  await session.collection("Book", {}).ready;
+  await session.collection("Book", {}).whenReady();
   const titles = ["\u{c9}t\u{e9}", "\u{e9}t\u{e9}", "zoo", "\u{1f600}", "\u{fffd}", "a"];
   session.batch((tx) => {
     for (let n = 0; n < 60; n++) {
@@ -105,7 +105,7 @@ test("queries page through documents, live lists follow them, and both work offl
 
   // A subscribed match: only its members are listed.
   session = await open(options);
-  await session.collection("Book", { shelf: "odd" }).ready;
+  await session.collection("Book", { shelf: "odd" }).whenReady();
   const members = await session.query("Book").in({ shelf: "odd" }).orderBy("pages").docs();
   assert.ok(members.length > 0 && members.every(({ shelf }) => shelf === "odd"));
   await session.wipe();
@@ -114,9 +114,10 @@ test("queries page through documents, live lists follow them, and both work offl
 
 test("an index of booleans answers equality and order, on the device and again after a change", async () => {
   const { defineSchema, open } = await import("escale");
-  const schema = defineSchema({ Todo: { key: ["id"], indexes: { done: "bool", due: "int" } } });
-  const { adapter } = makePageServer();
+  const schema = defineSchema({ Todo: { key: ["id"], indexes: { done: "boolean", due: "integer" } } });
+  const { adapter } = makePageServer(schema);
   const session = await open({ org: "booleans", schema, server: adapter, mode: "incognito" });
+  await session.collection("Todo", {}).whenReady();
   session.batch((tx) => {
     for (let n = 0; n < 9; n++) tx.put("Todo", { id: `0${n}`, done: n % 3 === 0, due: 9 - n });
     tx.put("Todo", { id: "none" });

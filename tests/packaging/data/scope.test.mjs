@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { defineSchema } from "escale";
 import { testing } from "escale/testing";
 
+import { count } from "../../../testkit/effort.mjs";
 import { randomFrom } from "../../e2e/support/in-page/random.js";
 
 const schema = defineSchema({
@@ -59,7 +60,7 @@ async function defs(world) {
     const name = `${className} ${JSON.stringify(match)}`;
     if (!known.has(name)) {
       const before = new Set(probe.subscriptions());
-      probe.collection(className, match);
+      probe.collection(className, match, { keep: "forever" });
       known.set(name, probe.subscriptions().find((def) => !before.has(def)));
     }
     return known.get(name);
@@ -91,8 +92,8 @@ async function play(seed) {
   const open = async () => {
     session = await world.open();
     if (isCut) world.offline(session);
-    session.collection("Account", { key: ["me"] });
-    session.scope(RULES);
+    session.collection("Account", { key: ["me"] }, { keep: "forever" });
+    session.scope(RULES, { exclusive: true });
   };
   const written = (to) => {
     if (below(3)) return to.patch("Avatar", [pick(IDS)], below(4) ? { groups: some(IDS) } : { city: pick(["", ...IDS]) });
@@ -160,7 +161,7 @@ async function play(seed) {
 }
 
 const SEED = process.env.ESCALE_SEED;
-const COUNT = Number(process.env.SCOPES ?? 20);
+const COUNT = count("SCOPES", 20);
 
 test("r22_subscriptions_are_those_that_the_held_documents_lead_to", { timeout: 600_000 }, async () => {
   const seeds = SEED === undefined ? Array.from({ length: COUNT }, () => Math.floor(Math.random() * 2 ** 31)) : [Number(SEED)];
@@ -184,7 +185,7 @@ function inWorld(name, run) {
     const world = await testing({ schema, documents });
     try {
       const session = await world.open();
-      session.collection("Account", { key: ["me"] });
+      session.collection("Account", { key: ["me"] }, { keep: "forever" });
       await run(world, session, context);
     } finally {
       await world.close();
@@ -203,17 +204,17 @@ inWorld("r22_a_rule_is_checked_before_anything_is_subscribed_to", async (world, 
     [{ Account: { Nobody: () => [] } }, "unknown_class", /no class Nobody/],
     [{ Avatar: { Group: () => [] }, Group: { Avatar: () => [] } }, "bad_option", /leads to itself/],
   ];
-  for (const [rules, code, message] of wrong) assert.throws(() => session.scope(rules), { code, message });
-  const stop = session.scope(RULES);
-  assert.throws(() => session.scope(RULES), { code: "bad_option", message: /has one/ });
+  for (const [rules, code, message] of wrong) assert.throws(() => session.scope(rules, { exclusive: true }), { code, message });
+  const stop = session.scope(RULES, { exclusive: true });
+  assert.throws(() => session.scope(RULES, { exclusive: true }), { code: "bad_option", message: /has one/ });
   stop();
-  session.scope(RULES);
+  session.scope(RULES, { exclusive: true });
   await world.settled();
   assert.deepEqual(classesOf(session), ["Avatar", "Chat", "Group", "Member"]);
 });
 
 inWorld("r22_a_rule_that_fails_changes_nothing_and_is_told", async (world, session, context) => {
-  session.scope(RULES);
+  session.scope(RULES, { exclusive: true });
   await world.settled();
   const before = owned(session);
   const told = [];
@@ -234,7 +235,7 @@ inWorld("r22_a_rule_that_fails_changes_nothing_and_is_told", async (world, sessi
 });
 
 inWorld("r22_the_scope_moves_offline_and_after_a_restart", async (world, session) => {
-  session.scope(RULES);
+  session.scope(RULES, { exclusive: true });
   await world.settled();
   world.offline();
   await session.patch("Account", ["me"], { avatars: ["b"] }).saved;
@@ -246,7 +247,7 @@ inWorld("r22_the_scope_moves_offline_and_after_a_restart", async (world, session
   assert.deepEqual(classesOf(session), ["Avatar", "Chat", "Group", "Member"], "b may lead to the group");
   await world.kill(session);
   const next = await world.open();
-  next.scope(RULES);
+  next.scope(RULES, { exclusive: true });
   world.online();
   await world.settled();
   assert.deepEqual(classesOf(next), ["Avatar", "Chat", "Group", "Member"]);
@@ -255,10 +256,10 @@ inWorld("r22_the_scope_moves_offline_and_after_a_restart", async (world, session
 
 inWorld("r22_a_subscription_waits_until_all_that_may_lead_to_it_is_loaded", async (world) => {
   const session = await world.open({ device: "other" });
-  await session.collection("Group", { key: ["g"] }).ready;
+  await session.collection("Group", { key: ["g"] }).whenReady();
   world.offline(session);
-  session.collection("Account", { key: ["me"] });
-  session.scope(RULES);
+  session.collection("Account", { key: ["me"] }, { keep: "forever" });
+  session.scope(RULES, { exclusive: true });
   await world.settled();
   assert.deepEqual(classesOf(session), ["Group"], "the account may lead to an avatar, and that to the group");
   world.online(session);
@@ -271,14 +272,14 @@ inWorld("r22_other_subscriptions_of_the_classes_end_and_their_lists_are_told", a
   session.live("Group", {}, (groups) => told.push(groups.length));
   await world.settled();
   assert.equal(told.at(-1), 1);
-  const stop = session.scope({ Account: { Group: () => [] } });
+  const stop = session.scope({ Account: { Group: () => [] } }, { exclusive: true });
   await world.settled();
   assert.deepEqual(classesOf(session), []);
   assert.equal(told.at(-1), 0, "the list is empty");
   const goOn = world.slow(session);
   await assert.rejects(session.collection("Group", { key: ["g"] }).whenReady(), { code: "out_of_scope", message: /no rule/ });
   goOn();
-  const held = session.hold("Group", { key: ["x"] });
+  const held = session.collection("Group", { key: ["x"] });
   held.subscribe(() => {});
   await world.settled();
   assert.equal(held.error?.code, "out_of_scope");
@@ -294,7 +295,7 @@ inWorld("r22_what_is_withdrawn_leaves_lists_and_says_why", async (world, session
   const groups = session.collection("Group", {});
   const told = [];
   groups.subscribe((docs) => told.push(docs.length));
-  await groups.ready;
+  await groups.whenReady();
   const giveBack = world.withdraw("Group", {});
   await world.settled();
   assert.equal(told.at(-1), 0);
@@ -309,7 +310,7 @@ inWorld("r22_what_is_withdrawn_leaves_lists_and_says_why", async (world, session
   assert.throws(() => world.withdraw("Nobody", {}), { code: "unknown_class" });
 
   // Components hold lists: they show the reason, and the next one that comes asks again.
-  const held = session.hold("Shop", { city: "x" });
+  const held = session.collection("Shop", { city: "x" });
   const leave = held.subscribe(() => {});
   await world.settled();
   const giveShopsBack = world.withdraw("Shop", { city: "x" });
@@ -320,7 +321,7 @@ inWorld("r22_what_is_withdrawn_leaves_lists_and_says_why", async (world, session
   held.subscribe(() => {});
   await world.settled();
   assert.equal(held.error, undefined);
-  assert.equal(held.isReady, true);
+  assert.equal(held.ready, true);
 });
 
 test("r94_a_scope_beyond_the_bound_says_so_after_a_reload_too_until_it_fits", { timeout: 60_000 }, async () => {
@@ -331,8 +332,8 @@ test("r94_a_scope_beyond_the_bound_says_so_after_a_reload_too_until_it_fits", { 
   });
   const counted = new Map();
   const begin = async (session) => {
-    session.collection("Account", { key: ["me"] });
-    session.scope(RULES);
+    session.collection("Account", { key: ["me"] }, { keep: "forever" });
+    session.scope(RULES, { exclusive: true });
     session.query("Chat").liveCount((count, state) => counted.set(session, [count, state]));
     await world.settled();
   };

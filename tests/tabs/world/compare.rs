@@ -134,9 +134,7 @@ impl World {
             // Several tabs have decided about one refused operation, and the server never met this amendment.
             let is_too_late = |code: &Code| *code == Code::NotFound && result.is_none();
             // The database that said it is gone, or that record was swept.
-            // Or a leader wrote its whole state again, without the operations that were over.
-            let is_rewritten = self.plan.releases && self.had_faults;
-            let may_forget = self.plan.sweeps || self.plan.drops || is_rewritten;
+            let may_forget = self.plan.sweeps || self.plan.drops;
             let is_gone = |code: &Code| *code == Code::Forgotten && may_forget;
             // The local parts of a batch have ids that no application knows.
             let is_part = self.plan.has_locals && !self.locals.issued.contains(id);

@@ -25,7 +25,7 @@ fn shared(
 }
 
 fn by_id(tab: &Tab) -> BTreeMap<String, PendingOp> {
-    tab.machine.operations().iter().map(|(op, _)| (op.state.id.clone(), (*op).clone())).collect()
+    tab.machine.operations().iter().map(|(op, _)| (op.state.issued.id.clone(), (*op).clone())).collect()
 }
 
 impl World {
@@ -80,9 +80,9 @@ impl World {
             }
         }
         // One that the leader has not taken in yet has no record. A leader writes one once its data has been read.
-        let is_own = |op: &PendingOp| op.record.is_none() || tab.issued.contains(&op.state.id);
+        let is_own = |op: &PendingOp| op.record.is_none() || tab.issued.contains(&op.state.issued.id);
         let may_lack = |op: &PendingOp| if tab.machine.is_following() { is_own(op) } else { !op.saved };
-        let mut other = own.values().filter(|op| !stored.contains_key(&op.state.id) && !may_lack(op));
+        let mut other = own.values().filter(|op| !stored.contains_key(&op.state.issued.id) && !may_lack(op));
         let other = other.next().map(|op| &op.state);
         assert_eq!(other, None, "tab {number}, which {role}, has an operation that is not stored");
     }

@@ -28,26 +28,29 @@ fn schema_of(has: &[bool; FEATURES]) -> Schema {
     let or = |is: bool, yes: &str, no: &str| if is { yes.to_owned() } else { no.to_owned() };
     let when = |is: bool, text: &str| or(is, text, "");
     let kind = when(*kind, r#", "kind": { "key": ["kind", "origin"] }"#);
-    let size = or(*int, "int", "string");
+    let size = or(*int, "integer", "string");
     let release = when(*raised, r#", "release": 2"#);
     let text = [
         format!(
             r#"{{ "Doc": {{ "key": ["id"], "collections": {{
                 "section": {{ "key": ["section"], "mutable": true }},
                 "tags": {{ "key": ["tags"], "list": true, "mutable": true }}{kind} }},
-                "indexes": {{ "size": "{size}", "section": "string", "tags": "list", "origin": "hash" }} }}"#
+                "indexes": {{ "size": "{size}", "section": "string", "tags": "string[]", "origin": "hash" }} }}"#
         ),
         format!(
             r#", "Tree": {{ "key": ["id"]{release}, "collections": {{
                 "section": {{ "key": ["section"], "mutable": true }} }} }}"#
         ),
         when(*note, r#", "Note": { "key": ["book", "page"] }"#),
-        when(*twig, r#", "Twig": { "in": "Tree", "key": ["tree", "twig"], "indexes": { "size": "int" } }"#),
+        when(
+            *twig,
+            r#", "Twig": { "in": "Tree", "key": ["tree", "twig"], "indexes": { "size": "integer" } }"#,
+        ),
         when(*photo, r#", "Photo": { "key": ["id"], "properties": { "files": "file[]" } }"#),
         when(*wall, r#", "Wall": { "key": ["id"], "clock": "sequence" }"#),
         when(
             *wall,
-            r#", "WallBrick": { "in": "Wall", "key": ["wall", "brick"], "indexes": { "size": "int" } }"#,
+            r#", "WallBrick": { "in": "Wall", "key": ["wall", "brick"], "indexes": { "size": "integer" } }"#,
         ),
         when(*local, &format!(r#", "{LOCAL}": {{ "key": ["id"], "local": true }}"#)),
         "}".to_owned(),
@@ -69,9 +72,7 @@ impl Release {
     /// A release that has some of the features. One of two has all.
     pub fn any(pick: &mut impl FnMut(u64) -> u64) -> Self {
         let is_newest = pick(2) == 0;
-        let mut has = [(); FEATURES].map(|()| is_newest || pick(2) == 0);
-        // A session does not follow a store of a higher release.
-        has[FEATURES - 1] &= pick(4) == 0;
+        let has = [(); FEATURES].map(|()| is_newest || pick(2) == 0);
         Release::of(&has, Policy::Ask, pick(2) == 0)
     }
 

@@ -1,5 +1,6 @@
 /** The common part of the forms that lead into an account: login, server and device, the work, the refusal. */
 
+import { accounts } from "escale/accounts";
 import { fill, h, setText, show } from "../dom";
 import { icon } from "../icons";
 import { isEndpoint } from "../server-address";
@@ -118,7 +119,7 @@ export abstract class EntryForm {
     if (this.isBusy) return;
     this.problem.clear();
     const { draft } = this.options;
-    Object.assign(draft, { login: this.login.input.value.trim(), server: this.server.input.value.trim(), device: this.device.input.value.trim() });
+    Object.assign(draft, { login: accounts.loginOf(this.login.input.value.trim()), server: this.server.input.value.trim(), device: this.device.input.value.trim() });
     const wrong = missing(this.login, "Type your login.") ?? this.mistake();
     if (wrong) return this.problem.invalid(...wrong);
     if (!isEndpoint(draft.server)) {

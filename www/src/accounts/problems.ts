@@ -111,6 +111,11 @@ const THERE: Readonly<Partial<Record<Where, Readonly<Record<string, Words>>>>> =
     },
   },
   "sign-up": {
+    bad_login: {
+      title: "That login cannot be taken",
+      text: "A login has letters, digits and signs such as @ or a full stop, and no spaces. Choose another one.",
+      remedies: [],
+    },
     too_many: {
       title: "Too many accounts from here",
       text: "The server takes ten in an hour from one address. Try again later, or sign in to an account that you have.",

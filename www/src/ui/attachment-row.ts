@@ -1,5 +1,6 @@
 /** One attachment: its name, its state on this device, its picture, and its actions. */
 
+import { advice } from "escale/advice";
 import type { FileState } from "escale/files";
 import { fill, h, setText } from "../dom";
 import { bytes, moment } from "../format";
@@ -71,7 +72,7 @@ export class AttachmentRow {
     this.element.dataset.state = this.isPending ? "waiting" : "accepted";
     this.element.dataset.phase = phase;
     const done = phase === "sending" ? sent : here;
-    setText(this.words, this.wordsOf(phase, error?.cure));
+    setText(this.words, this.wordsOf(phase, error));
     const isMoving = phase === "sending" || phase === "loading" || (phase === "full" && here > 0);
     this.bar.hidden = !isMoving;
     this.bar.value = of === 0 ? 1 : done / of;
@@ -81,10 +82,10 @@ export class AttachmentRow {
     void this.draws();
   }
 
-  private wordsOf(phase: FileState["phase"], cure: string | undefined): string {
+  private wordsOf(phase: FileState["phase"], error: FileState["error"]): string {
     if (phase === "sending") return "On its way to the server";
     if (phase === "loading") return "Loading";
-    if (phase === "failed") return `It did not work. ${cure ?? ""}`;
+    if (phase === "failed") return error ? advice(error) : "It did not work.";
     if (phase === "full") return "This device has no room for it. Free some room, and it goes on by itself.";
     if (this.isPending) return "Safe on this device. It waits for the server.";
     if (phase === "waiting") return "It comes once the server is reached";

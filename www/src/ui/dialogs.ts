@@ -108,7 +108,7 @@ export async function passphraseDialog(change: (old: string, next: string) => Pr
   return (await open(dialog)) === "done";
 }
 
-/** Lists problems, each with its cure. */
+/** Lists problems, each with its next step. */
 export async function problemsDialog(problems: { title: string; text: string; code: string }[]): Promise<void> {
   const dialog = h("dialog", { class: "dialog", "aria-labelledby": "dialog-title" });
   fill(

@@ -44,7 +44,7 @@ export class HistoryList {
       h(
         "div",
         {},
-        h("p", { class: "past-what" }, doc ? h("span", {}, whatChanged(doc, before?.doc)) : h("em", {}, "Deleted")),
+        h("p", { class: "past-what" }, doc ? h("span", {}, textOfChanges(doc, before?.doc)) : h("em", {}, "Deleted")),
         h("p", { class: "hint" }, `${moment(state.at)}, ${FATES[fate]}`),
       ),
       doc && !newest
@@ -54,7 +54,7 @@ export class HistoryList {
   }
 }
 
-function whatChanged(doc: Package, before: Package | null | undefined): string {
+function textOfChanges(doc: Package, before: Package | null | undefined): string {
   if (before === null) return "Put back";
   // The state before this device's first write is not in its journal.
   if (before?.section === doc.section) return doc.summary;

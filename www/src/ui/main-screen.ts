@@ -1,6 +1,5 @@
 /** The main screen: topics on the left, the list of packages, one package on the right, the status below. */
 
-import { EscaleError } from "escale";
 import { h } from "../dom";
 import { icon, type IconName } from "../icons";
 import type { Library } from "../library";
@@ -255,7 +254,7 @@ export class MainScreen {
       await task();
     } catch (error) {
       const problem = problemOf(error);
-      toast(`${problem.title}. ${error instanceof EscaleError ? error.cure : problem.text}`, { icon: "alert" });
+      toast(`${problem.title}. ${problem.text}`, { icon: "alert" });
     }
   }
 }

@@ -115,9 +115,9 @@ export class WritesDrawer {
       { class: "write-actions" },
       isConflict
         ? button("Send mine", "refused-mine", () => this.writes.amend(entry, entry.args), true)
-        : button("Try again", "refused-retry", () => entry.retry(), true),
+        : button("Try again", "refused-retry", () => this.writes.retry(entry), true),
       entry.name === "doc.patch" ? button("Change it", "refused-amend", () => this.amend(row, entry)) : null,
-      button(isConflict ? "Keep theirs" : "Discard", "refused-discard", () => entry.discard()),
+      button(isConflict ? "Keep theirs" : "Discard", "refused-discard", () => this.writes.discard(entry)),
     );
     row.querySelector(".write-text")?.append(h("code", { class: "code" }, entry.error.code));
     row.append(actions);

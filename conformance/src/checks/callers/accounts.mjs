@@ -64,8 +64,71 @@ export const accounts = [
     for (const more of [{ login: account.login }, { key: account.key }]) {
       const other = new Account(kit, more);
       const wraps = [other.wrap(other.code())];
-      kit.isRefused(await other.ask("sign-up", { login: other.login, pub: other.pub, wraps }), 400, "login_taken");
+      kit.isRefused(await other.triesToSignUp(wraps), 400, "login_taken");
     }
+  }),
+  check("accounts.key", {
+    at,
+    needs,
+    rule: "R72",
+    says: "refuse a sign-up whose proof does not show the private key of `pub`; its challenge is for its login and for no wrap, lasts 60 s, and may come again with the same sign-up",
+    hint: "Public keys are known to others. Whoever signs up with one has to show the private key, for this org, login and message.",
+  }, async (kit) => {
+    const [account, stranger] = [new Account(kit), new Account(kit)];
+    const wraps = [account.wrap(account.code())];
+    const { proof, ...without } = await account.signingUp(wraps);
+    kit.isRefused(await account.ask("sign-up", without), 400, "malformed");
+    kit.isRefused(await account.triesToSignUp(wraps, { key: stranger.key }), 400, "bad_value");
+    // Everybody owns the point 0.
+    kit.isRefused(await account.ask("sign-up", { ...without, pub: new Uint8Array(32), proof: new Uint8Array(32) }), 400, "bad_value");
+    // Seen on its way, and sent again by somebody else.
+    const seen = { ...without, proof };
+    kit.isRefused(await account.ask("sign-up", { ...seen, wraps: [stranger.wrap(stranger.code())] }), 400, "bad_value");
+    kit.isRefused(await account.ask("sign-up", { ...seen, pub: stranger.pub }), 400, "bad_value");
+    kit.isRefused(await account.ask("sign-up", { ...seen, nonce: flipped(seen.nonce) }), 400, "bad_value");
+    kit.isRefused(await account.ask("sign-up", { ...seen, login: stranger.login }), 503, "contention");
+    const { challenge } = await account.start();
+    kit.isRefused(await account.ask("sign-up", { ...seen, challenge }), 503, "contention");
+    for (let time = 0; time < 2; time++) kit.equal(await account.answer("sign-up", seen), { account: account.id }, "the answer to a sign-up");
+  }),
+  check("accounts.login", {
+    at,
+    needs,
+    rule: "R72",
+    says: "refuse a sign-up whose login does not have the form that UsernameCaseMapped gives",
+    hint: "RFC 8265, section 3.3. Compare the login with its own mapping; never map it for the client.",
+  }, async (kit) => {
+    const refused = ["Ada", "a b", "a\n", "\0", "a\u200b", "\u202eada", "e\u0301", "\uff41da", "\ufb01n", "\u{1f600}"];
+    for (const login of refused.map((login) => `${fresh()}${login}`)) {
+      const account = new Account(kit, { login });
+      const [pub, wraps, bytes] = [account.pub, [account.wrap(account.code())], new Uint8Array(32)];
+      kit.isRefused(await account.ask("sign-up", { login, pub, wraps, challenge: bytes, nonce: bytes, proof: bytes }), 400, "bad_login");
+    }
+    for (const login of [`zo\u00eb${fresh()}`, `${fresh()}@example.org`]) {
+      const account = new Account(kit, { login });
+      kit.equal(await account.signUp([account.wrap(account.code())]), { account: account.id }, "the answer to a sign-up");
+    }
+  }),
+  check("accounts.token", {
+    at,
+    needs,
+    rule: "R74",
+    says: "seal the token of a sign-in to the account's `pub`, with a private key that it makes for this answer alone and stores nowhere",
+    hint: "The stored record and one recorded sign-in are enough for a proof. They must not be enough for a token.",
+  }, async (kit) => {
+    const { account, secret } = await signedUp(kit);
+    const keys = new Set();
+    for (let time = 0; time < 3; time++) {
+      const { challenge } = await account.start();
+      const { auth, fields } = account.prove("sign-in", secret, challenge, { device: {} });
+      const exchange = await account.ask("sign-in", fields);
+      kit.equal(exchange.status, 200, "the status of a sign-in", exchange);
+      const token = account.opened(exchange.reply, auth);
+      keys.add(Buffer.from(exchange.reply.serverKey).toString("hex"));
+      kit.expect(!JSON.stringify(exchange.reply).includes(token), "no token in clear", exchange);
+      await opens(kit, token);
+    }
+    kit.equal(keys.size, 3, "the keys of the server at three sign-ins");
   }),
   check("accounts.sign-in", {
     at,
@@ -147,10 +210,13 @@ export const accounts = [
     isSlow: true,
   }, async (kit) => {
     const { account, secret } = await signedUp(kit);
+    const other = new Account(kit);
     const { challenge } = await account.start();
+    const signUp = await other.signingUp([other.wrap(other.code())]);
     await kit.wait(61_000);
     const { fields } = account.prove("sign-in", secret, challenge, { device: {} });
     kit.isRefused(await account.ask("sign-in", fields), 503, "contention");
+    kit.isRefused(await other.ask("sign-up", signUp), 503, "contention");
   }),
   check("accounts.devices", {
     at,
@@ -231,6 +297,6 @@ export const accounts = [
     kit.isRefused(await account.proven("sign-in", secret, { device: {} }), 403, "account_closed");
     const next = new Account(kit, { login: account.login });
     const wraps = [next.wrap(next.code())];
-    kit.isRefused(await next.ask("sign-up", { login: next.login, pub: next.pub, wraps }), 400, "login_taken");
+    kit.isRefused(await next.triesToSignUp(wraps), 400, "login_taken");
   }),
 ];

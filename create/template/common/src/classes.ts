@@ -16,7 +16,7 @@ export const classes = {
       }
     },
     "indexes": {
-      "done": "bool"
+      "done": "boolean"
     },
     "properties": {
       "text": "string"

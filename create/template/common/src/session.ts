@@ -1,5 +1,6 @@
 // The session of the page, and its writes. `npm run types` makes classes.ts of schema.json.
 import { defineSchema, init, newId, open, type Session, type StatusValue } from "escale";
+import { advice } from "escale/advice";
 import { rehearsal } from "escale/rehearsal";
 
 import { classes, type Todo } from "./classes";
@@ -44,12 +45,6 @@ const PHASES: { [phase in StatusValue["phase"]]: string } = {
 /** The status as a sentence for the user. */
 export function describe({ phase, pending, error }: StatusValue): string {
   const waiting = pending > 0 ? `, ${pending} to send` : "";
-  const trouble = error && phase !== "offline" ? `. ${error.message}` : "";
+  const trouble = error && phase !== "offline" ? `. ${advice(error)}` : "";
   return `${PHASES[phase]}${waiting}${trouble}`;
-}
-
-/** The reason of a failure, and its cure. */
-export function explain(error: unknown): string {
-  const { message = String(error), cure } = error as { message?: string; cure?: string };
-  return cure ? `${message}. ${cure}` : message;
 }

@@ -1,8 +1,9 @@
+import { advice } from "escale/advice";
 import { useState, type FormEvent } from "react";
 
 import { EscaleProvider } from "./hooks";
 import { PageState } from "./PageState";
-import { explain, openSession, type AppSession } from "./session";
+import { openSession, type AppSession } from "./session";
 import { Todos } from "./Todos";
 
 export function App() {
@@ -32,7 +33,9 @@ function Unlock({ onOpen }: { onOpen: (session: AppSession) => void }) {
     try {
       onOpen(await openSession(passphrase));
     } catch (failure) {
-      setError(explain(failure));
+      // The cause and the cure, for the developer.
+      console.error(failure);
+      setError(advice(failure));
     } finally {
       setOpening(false);
     }

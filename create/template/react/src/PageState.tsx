@@ -1,7 +1,6 @@
+import { advice } from "escale/advice";
 import { register, type OfflineState } from "escale/offline";
 import { useEffect, useState } from "react";
-
-import { explain } from "./session";
 
 /** The page itself. The plugin in vite.config.ts has registered the worker in a build. */
 export function PageState() {
@@ -10,7 +9,7 @@ export function PageState() {
   if (!state) return null;
   return (
     <p>
-      {state.error ? explain(state.error) : state.ready && "This page opens with no network."}
+      {state.error ? advice(state.error) : state.ready && "This page opens with no network."}
       {state.update && <button onClick={() => location.reload()}>Load the newer version</button>}
     </p>
   );

@@ -1,7 +1,8 @@
+import { advice } from "escale/advice";
 import { useState, type FormEvent } from "react";
 
 import { useLive, useRefused, useSession, useStatus } from "./hooks";
-import { add, describe, explain, HOME, remove, toggle } from "./session";
+import { add, describe, HOME, remove, toggle } from "./session";
 
 export function Todos() {
   const session = useSession();
@@ -33,7 +34,7 @@ export function Todos() {
       </ul>
       <Refused />
       <p role="status">{status && describe(status)}</p>
-      {error && <p role="alert">{explain(error)}</p>}
+      {error && <p role="alert">{advice(error)}</p>}
     </>
   );
 }
@@ -45,7 +46,7 @@ function Refused() {
     <ul aria-label="Refused by the server">
       {refused.map((operation) => (
         <li key={operation.id}>
-          <label>{explain(operation.error)}</label>
+          <label>{advice(operation.error)}</label>
           <button onClick={() => void operation.retry()}>Try again</button>
           <button onClick={() => void operation.discard()}>Discard</button>
         </li>

@@ -1,8 +1,9 @@
 import type { RefusedOperation } from "escale";
+import { advice } from "escale/advice";
 import { register } from "escale/offline";
 
 import type { Todo } from "./classes";
-import { add, describe, explain, HOME, openSession, remove, toggle, type AppSession } from "./session";
+import { add, describe, HOME, openSession, remove, toggle, type AppSession } from "./session";
 
 const find = <T extends HTMLElement>(id: string): T => document.getElementById(id) as T;
 const unlock = find<HTMLFormElement>("unlock");
@@ -23,7 +24,9 @@ async function enter(): Promise<void> {
     find("error").textContent = "";
     show(session);
   } catch (error) {
-    find("error").textContent = explain(error);
+    // The cause and the cure, for the developer.
+    console.error(error);
+    find("error").textContent = advice(error);
   } finally {
     submit.disabled = false;
     passphrase.value = "";
@@ -54,7 +57,7 @@ function rowOf(session: AppSession, todo: Todo): HTMLElement {
 
 /** A write that the server refused for good waits for the user. */
 function refusedRowOf(operation: RefusedOperation): HTMLElement {
-  const reason = Object.assign(document.createElement("label"), { textContent: explain(operation.error) });
+  const reason = Object.assign(document.createElement("label"), { textContent: advice(operation.error) });
   return itemOf(reason, buttonOf("Try again", () => void operation.retry()), buttonOf("Discard", () => void operation.discard()));
 }
 
@@ -74,6 +77,6 @@ function itemOf(...children: HTMLElement[]): HTMLElement {
 if (import.meta.env.PROD) {
   register().status.subscribe(({ ready, update, error }) => {
     const newer = update ? [" There is a newer version. ", buttonOf("Reload", () => location.reload())] : [];
-    find("page").replaceChildren(error ? explain(error) : ready ? "This page opens with no network." : "", ...newer);
+    find("page").replaceChildren(error ? advice(error) : ready ? "This page opens with no network." : "", ...newer);
   });
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use escale::Result;
 use escale::model::sha_s;
 
-use super::Filing;
-use super::objects::{NO_ORG, sha_in, sha_of};
+use crate::engine::files::filing::Filing;
+use crate::engine::files::objects::{NO_ORG, sha_in, sha_of};
 use crate::provider::{Purge, Snapshot};
 
 /// Objects looked at at once.
@@ -88,21 +88,21 @@ impl Filing<'_> {
                 if self.is_sound(org, sha, &file.name)? {
                     continue;
                 }
-                let mut begun = self.hold(org, self.settings.write_wait)?;
+                let mut lock = self.hold(org, self.settings.write_wait)?;
                 // It may have been collected since it was listed.
                 let is_there = |tx: &dyn Snapshot| -> Result<bool> {
                     Ok(tx.files().file(org, sha)?.is_some_and(|now| now.name == file.name))
                 };
-                if !is_there(begun.tx.as_ref())? {
+                if !is_there(lock.tx.snapshot())? {
                     continue;
                 }
                 audit.lost += 1;
-                let files = begun.tx.files();
+                let files = lock.tx.snapshot().files();
                 let is_free =
                     files.referring(org, sha, 1)?.is_empty() && files.lists_of(org, sha, 1)?.is_empty();
                 if apply && is_free {
-                    begun.tx.edit_files().remove_file(org, sha)?;
-                    self.commit(begun)?;
+                    lock.tx.edit_files().remove_file(org, sha)?;
+                    self.commit(lock)?;
                 }
                 tell(Side::Lost { is_referenced: !is_free }, org, sha)?;
             }
@@ -130,18 +130,18 @@ impl Filing<'_> {
             last.clone_from(name);
             for name in &found {
                 // Under the lock of the org: an upload writes its line before its bytes.
-                let mut begun = self.hold(org, self.settings.write_wait)?;
-                let files = begun.tx.files();
+                let mut lock = self.hold(org, self.settings.write_wait)?;
+                let files = lock.tx.snapshot().files();
                 let row = files.file(org, sha_in(name))?;
                 if row.is_some_and(|file| file.name == *name) || files.purge(org, name)?.is_some() {
                     continue;
                 }
                 audit.unknown += 1;
                 if apply {
-                    let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
+                    let now = lock.time.unwrap_or_else(|| self.clock.now_ms());
                     let purge = Purge { at: now + self.settings.purge_ms(), is_claimed: false };
-                    begun.tx.edit_files().put_purge(org, name, &purge)?;
-                    self.commit(begun)?;
+                    lock.tx.edit_files().put_purge(org, name, &purge)?;
+                    self.commit(lock)?;
                 }
                 tell(Side::Unknown, org, name)?;
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use escale::Result;
 
-use super::Filing;
+use crate::engine::files::filing::Filing;
 use crate::provider::{File, Purge};
 
 /// Objects that lose their rows in one transaction.
@@ -42,9 +42,9 @@ impl Filing<'_> {
 
     /// One transaction that removes the rows of objects past their time. Returns their number; none if nothing was due.
     fn collect(&self, org: &str) -> Result<Option<u64>> {
-        let mut begun = self.hold(org, self.settings.write_wait)?;
-        let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
-        let due = begun.tx.files().due_files(org, now, COLLECTED)?;
+        let mut lock = self.hold(org, self.settings.write_wait)?;
+        let now = lock.time.unwrap_or_else(|| self.clock.now_ms());
+        let due = lock.tx.snapshot().files().due_files(org, now, COLLECTED)?;
         if due.is_empty() {
             return Ok(None);
         }
@@ -53,57 +53,57 @@ impl Filing<'_> {
             if room == 0 {
                 break;
             }
-            let files = begun.tx.files();
+            let files = lock.tx.snapshot().files();
             let Some(file) = files.file(org, sha)? else { continue };
             if !files.referring(org, sha, 1)?.is_empty() || !files.lists_of(org, sha, 1)?.is_empty() {
-                begun.tx.edit_files().put_file(org, sha, &File { until: None, ..file })?;
+                lock.tx.edit_files().put_file(org, sha, &File { until: None, ..file })?;
                 continue;
             }
             let chunks: BTreeSet<String> = files.chunks(org, sha)?.into_iter().collect();
             room = room.saturating_sub(chunks.len());
-            begun.tx.edit_files().remove_file(org, sha)?;
+            lock.tx.edit_files().remove_file(org, sha)?;
             let purge = Purge { at: now + self.settings.purge_ms(), is_claimed: false };
-            begun.tx.edit_files().put_purge(org, &file.name, &purge)?;
+            lock.tx.edit_files().put_purge(org, &file.name, &purge)?;
             // A session may know from a moment ago that the server keeps a chunk for so long.
             let until = Some(now + self.settings.upload_ms());
             for chunk in chunks {
-                let files = begun.tx.files();
+                let files = lock.tx.snapshot().files();
                 let is_over =
                     files.referring(org, &chunk, 1)?.is_empty() && files.lists_of(org, &chunk, 1)?.is_empty();
                 if let Some(file) = files.file(org, &chunk)?.filter(|_| is_over) {
-                    begun.tx.edit_files().put_file(org, &chunk, &File { until, ..file })?;
+                    lock.tx.edit_files().put_file(org, &chunk, &File { until, ..file })?;
                 }
             }
             n += 1;
         }
-        self.commit(begun)?;
+        self.commit(lock)?;
         Ok(Some(n))
     }
 
     /// Removes the bytes of objects whose lines are due. A claim comes first, so that no upload ends under such a name.
     /// Returns whether there may be more.
     fn sweep(&self, org: &str) -> Result<bool> {
-        let mut begun = self.hold(org, self.settings.write_wait)?;
-        let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
-        let due = begun.tx.files().due_purges(org, now, SWEPT)?;
+        let mut lock = self.hold(org, self.settings.write_wait)?;
+        let now = lock.time.unwrap_or_else(|| self.clock.now_ms());
+        let due = lock.tx.snapshot().files().due_purges(org, now, SWEPT)?;
         if due.is_empty() {
             return Ok(false);
         }
         for name in &due {
-            begun.tx.edit_files().put_purge(org, name, &Purge { at: now, is_claimed: true })?;
+            lock.tx.edit_files().put_purge(org, name, &Purge { at: now, is_claimed: true })?;
         }
-        self.commit(begun)?;
+        self.commit(lock)?;
         for name in &due {
             self.store()?.delete(org, name)?;
         }
-        let mut begun = self.hold(org, self.settings.write_wait)?;
+        let mut lock = self.hold(org, self.settings.write_wait)?;
         for name in &due {
             // An upload that found the claim may have written the line again: its bytes came late.
-            if begun.tx.files().purge(org, name)?.is_some_and(|purge| purge.is_claimed) {
-                begun.tx.edit_files().remove_purge(org, name)?;
+            if lock.tx.snapshot().files().purge(org, name)?.is_some_and(|purge| purge.is_claimed) {
+                lock.tx.edit_files().remove_purge(org, name)?;
             }
         }
-        self.commit(begun)?;
+        self.commit(lock)?;
         Ok(due.len() == SWEPT)
     }
 }

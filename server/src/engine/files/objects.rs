@@ -7,34 +7,32 @@ use escale::model::schema::is_sha;
 use escale::{Code, Error, Result};
 use sha2::{Digest, Sha256};
 
-use super::Filing;
-use crate::engine::open::fresh_name;
+use crate::engine::files::filing::Filing;
+use crate::engine::instance::epochs::fresh_name;
+use crate::engine::rights::readers::CHUNK;
 use crate::provider::{Place, Uploads};
 use crate::seal::Seal;
 
 /// Bytes of a digest in a list.
-pub(super) const DIGEST_BYTES: usize = 32;
+pub(in crate::engine) const DIGEST_BYTES: usize = 32;
 
 /// The class of the places of objects, for their seals. No class of documents has such a name.
 const OF_OBJECTS: &str = "/file";
 
 /// The place of the mark of a store whose objects are all sealed. No org has this name.
-pub(super) const NO_ORG: &str = "";
+pub(in crate::engine) const NO_ORG: &str = "";
 const SEALED_MARK: &str = "sealed";
 
 /// Objects looked at in one reading of the database.
 const SEALED_AT_ONCE: usize = 1_000;
 
-/// Bytes of a chunk, as those of files are counted.
-pub(super) const CHUNK: u64 = CHUNK_BYTES as u64;
-
 /// An object on its way to the store, whose bytes match its hash.
 #[derive(Clone, Debug)]
 pub struct Object {
-    pub(super) sha: String,
-    pub(super) bytes: Vec<u8>,
+    pub(in crate::engine) sha: String,
+    pub(in crate::engine) bytes: Vec<u8>,
     /// If it lists the chunks of a file, the bytes of that file.
-    pub(super) list: Option<u64>,
+    pub(in crate::engine) list: Option<u64>,
 }
 
 impl Object {
@@ -70,13 +68,13 @@ impl Object {
     }
 
     /// Itself as an upload that nothing references.
-    pub(super) fn uploads(&self) -> Uploads {
+    pub(in crate::engine) fn uploads(&self) -> Uploads {
         let list = self.list.unwrap_or(0);
         Uploads { objects: 1 + list.div_ceil(CHUNK), bytes: self.bytes.len() as u64 + list }
     }
 
     /// The names of the chunks that it lists, in their order.
-    pub(super) fn chunks(&self) -> Vec<String> {
+    pub(in crate::engine) fn chunks(&self) -> Vec<String> {
         let digests = self.bytes.chunks(DIGEST_BYTES);
         digests.take_while(|_| self.list.is_some()).map(|digest| URL_SAFE_NO_PAD.encode(digest)).collect()
     }
@@ -88,7 +86,7 @@ pub fn sha_of(bytes: &[u8]) -> String {
 }
 
 /// Refuses a text that can be no name. Errors: `not_found`.
-pub(super) fn check_sha(sha: &str) -> Result<()> {
+pub(in crate::engine) fn check_sha(sha: &str) -> Result<()> {
     if is_sha(sha) {
         return Ok(());
     }
@@ -96,24 +94,24 @@ pub(super) fn check_sha(sha: &str) -> Result<()> {
 }
 
 /// A name in the store for an object of that hash, never used before.
-pub(super) fn fresh_object_name(sha: &str) -> Result<String> {
+pub(in crate::engine) fn fresh_object_name(sha: &str) -> Result<String> {
     Ok(format!("{sha}.{:016x}", fresh_name()?))
 }
 
 /// The hash in the name of an object in the store.
-pub(super) fn sha_in(name: &str) -> &str {
+pub(in crate::engine) fn sha_in(name: &str) -> &str {
     name.split_once('.').map_or(name, |(sha, _)| sha)
 }
 
 impl Filing<'_> {
     /// The bytes that rest in the store for an object: bound to org and hash.
-    pub(super) fn seal_object(&self, org: &str, sha: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    pub(in crate::engine) fn seal_object(&self, org: &str, sha: &str, bytes: &[u8]) -> Result<Vec<u8>> {
         self.seal.close(place(org, sha), 0, bytes)
     }
 
     /// Seals the objects in clear, if there is a site key. An object keeps its name, because its bytes stay the same for
     /// every reader. A mark in the store tells that nothing is left to be sealed.
-    pub(super) fn seal_all(&self) -> Result<()> {
+    pub(in crate::engine) fn seal_all(&self) -> Result<()> {
         let store = self.store()?;
         if !self.seal.is_sealing() || store.get(NO_ORG, SEALED_MARK)?.is_some() {
             return Ok(());
@@ -148,7 +146,7 @@ impl Filing<'_> {
     }
 
     /// The contrary.
-    pub(super) fn open_object(&self, org: &str, sha: &str, stored: &[u8]) -> Result<Vec<u8>> {
+    pub(in crate::engine) fn open_object(&self, org: &str, sha: &str, stored: &[u8]) -> Result<Vec<u8>> {
         self.seal.open(place(org, sha), 0, stored)
     }
 }

@@ -7,13 +7,13 @@ use escale::codec::{FilesReply, FilesRequest};
 use escale::limits::FILES_MAX;
 use escale::{Code, Error, Result};
 
-use super::Filing;
-use super::objects::{CHUNK, Object, check_sha, fresh_object_name};
-use super::read::Readers;
-use crate::engine::Caller;
-use crate::engine::begin::Begun;
-use crate::engine::pull::{Watched, Work};
-use crate::engine::rights::restrictions::{blocked, level_of};
+use crate::engine::caller::Caller;
+use crate::engine::files::filing::Filing;
+use crate::engine::files::objects::{Object, check_sha, fresh_object_name};
+use crate::engine::instance::refusals::{blocked, level_of};
+use crate::engine::instance::work::{Watched, Work};
+use crate::engine::rights::readers::{CHUNK, Readers};
+use crate::engine::tx::lock::OrgLock;
 use crate::provider::{File, Purge, Uploads};
 
 /// How often an upload starts again because a sweep has claimed its name meanwhile: that takes a day.
@@ -46,7 +46,7 @@ struct Before {
 /// An upload in one transaction of its org.
 struct Uploading<'u, 'p> {
     filing: Filing<'u>,
-    begun: Begun<'p>,
+    lock: OrgLock<'p>,
     org: &'u str,
     caller: &'u Caller,
     now: u64,
@@ -65,19 +65,21 @@ impl Filing<'_> {
         let mut up = self.uploading((org, caller), &before)?;
         let until = up.until();
         let names: BTreeSet<&str> = request.have.iter().map(String::as_str).collect();
-        let found = up.begun.tx.files().those(org, &names.into_iter().collect::<Vec<_>>())?;
+        let found = up.lock.tx.snapshot().files().those(org, &names.into_iter().collect::<Vec<_>>())?;
         let mut there = Vec::new();
         for sha in &request.have {
             let Some(file) = found.get(sha) else { continue };
-            if self.decides_reads() && !up.begun.tx.files().has_uploaded(org, &caller.account, sha)? {
+            if self.decides_reads()
+                && !up.lock.tx.snapshot().files().has_uploaded(org, &caller.account, sha)?
+            {
                 continue;
             }
             up.keep(sha, file)?;
             there.push(sha.clone());
         }
-        let epoch = up.begun.head.epoch.clone();
+        let epoch = up.lock.head.epoch.clone();
         if up.is_changed {
-            self.commit(up.begun)?;
+            self.commit(up.lock)?;
         }
         Ok(FilesReply { epoch, there, until })
     }
@@ -100,17 +102,17 @@ impl Filing<'_> {
             }
             up.check_room(object.uploads())?;
             let purge = Purge { at: up.now + IN_PROGRESS_MS, is_claimed: false };
-            up.begun.tx.edit_files().put_purge(org, &name, &purge)?;
-            self.commit(up.begun)?;
+            up.lock.tx.edit_files().put_purge(org, &name, &purge)?;
+            self.commit(up.lock)?;
 
             store.put(org, &name, &self.seal_object(org, &object.sha, &object.bytes)?)?;
 
             let mut up = self.uploading((org, caller), &before)?;
-            if up.begun.tx.files().purge(org, &name)?.is_none_or(|purge| purge.is_claimed) {
+            if up.lock.tx.snapshot().files().purge(org, &name)?.is_none_or(|purge| purge.is_claimed) {
                 // The sweep may remove the bytes at any moment, or has looked for them before they were there.
                 let purge = Purge { at: up.now, is_claimed: false };
-                up.begun.tx.edit_files().put_purge(org, &name, &purge)?;
-                self.commit(up.begun)?;
+                up.lock.tx.edit_files().put_purge(org, &name, &purge)?;
+                self.commit(up.lock)?;
                 continue;
             }
             let put = match up.confirm(object)? {
@@ -122,7 +124,7 @@ impl Filing<'_> {
                 // stays for its day, because the store may do the call again after its answer, and bring them back.
                 return up.end(put);
             }
-            up.begun.tx.edit_files().remove_purge(org, &name)?;
+            up.lock.tx.edit_files().remove_purge(org, &name)?;
             up.is_changed = true;
             let until = up.until();
             return up.end(Put::Kept(until));
@@ -157,9 +159,9 @@ impl Filing<'_> {
         (org, caller): (&'u str, &'u Caller),
         before: &'u Before,
     ) -> Result<Uploading<'u, 'u>> {
-        let begun = self.hold(org, self.settings.write_wait)?;
-        let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
-        Ok(Uploading { filing: Filing(self.0), begun, org, caller, now, before, is_changed: false })
+        let lock = self.hold(org, self.settings.write_wait)?;
+        let now = lock.time.unwrap_or_else(|| self.clock.now_ms());
+        Ok(Uploading { filing: Filing(self.0), lock, org, caller, now, before, is_changed: false })
     }
 }
 
@@ -171,7 +173,7 @@ impl Uploading<'_, '_> {
     /// Ends with an outcome.
     fn end(self, put: Put) -> Result<Put> {
         if self.is_changed {
-            self.filing.commit(self.begun)?;
+            self.filing.commit(self.lock)?;
         }
         Ok(put)
     }
@@ -183,14 +185,14 @@ impl Uploading<'_, '_> {
             return Ok(());
         }
         self.is_changed = true;
-        self.begun.tx.edit_files().put_file(self.org, sha, &File { until, ..file.clone() })
+        self.lock.tx.edit_files().put_file(self.org, sha, &File { until, ..file.clone() })
     }
 
     /// The outcome if the object is there, which then counts as uploaded by the caller, too. An object that was stored as
     /// plain bytes becomes a list if it is uploaded as one.
     fn confirm(&mut self, object: &Object) -> Result<Option<Put>> {
         let Object { sha, list, .. } = object;
-        let Some(mut file) = self.begun.tx.files().file(self.org, sha)? else { return Ok(None) };
+        let Some(mut file) = self.lock.tx.snapshot().files().file(self.org, sha)? else { return Ok(None) };
         let is_new_list = list.is_some() && file.list.is_none();
         if is_new_list || (list.is_some() && self.filing.decides_reads()) {
             let chunks = match self.check_list(object)? {
@@ -201,14 +203,14 @@ impl Uploading<'_, '_> {
                 self.connect(object, &chunks)?;
                 file.list = *list;
                 self.is_changed = true;
-                self.begun.tx.edit_files().put_file(self.org, sha, &file)?;
+                self.lock.tx.edit_files().put_file(self.org, sha, &file)?;
             }
         }
         self.keep(sha, &file)?;
         let account = &self.caller.account;
-        if !self.begun.tx.files().has_uploaded(self.org, account, sha)? {
+        if !self.lock.tx.snapshot().files().has_uploaded(self.org, account, sha)? {
             self.is_changed = true;
-            self.begun.tx.edit_files().put_upload(self.org, account, sha)?;
+            self.lock.tx.edit_files().put_upload(self.org, account, sha)?;
             self.check_room(Uploads::default())?;
         }
         Ok(Some(Put::Kept(self.until())))
@@ -222,7 +224,7 @@ impl Uploading<'_, '_> {
             Err(missing) => return Ok(Some(Put::Missing(missing))),
         };
         let (size, until) = (bytes.len() as u64, Some(self.until()));
-        let tx = self.begun.tx.edit_files();
+        let tx = self.lock.tx.edit_files();
         tx.put_file(self.org, sha, &File { name: name.to_owned(), size, list: *list, until })?;
         tx.put_upload(self.org, &self.caller.account, sha)?;
         self.connect(object, &chunks)?;
@@ -234,7 +236,7 @@ impl Uploading<'_, '_> {
     fn connect(&mut self, object: &Object, chunks: &HashMap<String, File>) -> Result<()> {
         let names = object.chunks();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let tx = self.begun.tx.edit_files();
+        let tx = self.lock.tx.edit_files();
         if !names.is_empty() {
             tx.put_chunks(self.org, &object.sha, &names)?;
         }
@@ -250,7 +252,7 @@ impl Uploading<'_, '_> {
         let names = object.chunks();
         let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let distinct: Vec<&str> = distinct.into_iter().collect();
-        let found = self.begun.tx.files().those(self.org, &distinct)?;
+        let found = self.lock.tx.snapshot().files().those(self.org, &distinct)?;
         let mut missing = Vec::new();
         for name in distinct {
             let may_read = self.before.readable.as_ref().is_none_or(|readable| readable.contains(name));
@@ -276,7 +278,7 @@ impl Uploading<'_, '_> {
     fn check_room(&self, more: Uploads) -> Result<()> {
         let open = match self.before.open {
             Some(open) => open,
-            None => self.begun.tx.files().open_uploads(self.org, &self.caller.account)?,
+            None => self.lock.tx.snapshot().files().open_uploads(self.org, &self.caller.account)?,
         };
         let settings = &self.filing.settings;
         let (objects, bytes) = (open.objects + more.objects, open.bytes + more.bytes);

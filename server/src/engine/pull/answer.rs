@@ -2,23 +2,23 @@
 //! same changes (R41).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::AtomicBool;
 
-use escale::codec::{Data, Fault, Part, Row, Sub, SyncReply, SyncRequest};
+use escale::codec::{Data, Fault, OpResult, Part, Row, Sub, SyncReply, SyncRequest};
 use escale::model::schema::Schema;
 use escale::model::{Def, DefKind, Epoch, Pk, Version};
 use escale::{Code, Result};
 use smol_str::SmolStr;
 
-use super::cursor::{Bound, Cursor};
-use super::work::{Watched, Work};
-use crate::engine::Engine;
-use crate::engine::now::TimedSnapshot;
-use crate::engine::rights::restrictions::{Restriction, check_enters, level_of};
-use crate::engine::rights::{Access, Reads};
-use crate::engine::trees::{floor_above, tree_of};
-use crate::provider::{Change, ChangeState, Head, Place, Site, Snapshot, Tree};
-use crate::spans::span;
+use crate::engine::caller::Caller;
+use crate::engine::instance::context::Instance;
+use crate::engine::instance::refusals::level_of;
+use crate::engine::instance::work::{Watched, Work};
+use crate::engine::pull::cursor::{Bound, Cursor};
+use crate::engine::records::opened::read_document;
+use crate::engine::rights::read::{Access, Reads};
+use crate::engine::tx::now::TimedSnapshot;
+use crate::engine::tx::trees::{floor_of, tree_of};
+use crate::provider::{Change, ChangeState, DocumentReads, Head, Place, Site, Tree};
 
 /// Weight of a row or departure without its data: its pk, its version, the names of its fields.
 const ROW_BYTES: usize = 48;
@@ -28,19 +28,6 @@ const PRESENT_BYTES: usize = 25;
 
 /// Bytes of rows in a push. Larger changes are only hinted.
 const PUSH_BYTES_MAX: usize = 64 << 10;
-
-/// The caller, and its permission.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Caller {
-    /// The token's account; empty if the server requires no tokens.
-    pub account: String,
-    /// Whether operations are allowed.
-    pub may_write: bool,
-    /// Whether it administers the org (R86).
-    pub is_admin: bool,
-    /// The levels at which it is restricted now (R89).
-    pub restriction: Restriction,
-}
 
 /// A session that follows a def over a socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,8 +55,8 @@ pub struct Pushed {
 
 /// A reply under construction.
 struct Answer<'a> {
-    engine: &'a Engine,
-    snapshot: &'a dyn Snapshot,
+    instance: &'a Instance,
+    documents: &'a dyn DocumentReads,
     site: Site,
     head: Head,
     org: &'a str,
@@ -86,56 +73,40 @@ struct Answer<'a> {
     work: &'a Work<'a>,
 }
 
-impl Engine {
-    /// Answers a request that has passed [`SyncRequest::check`]: first its operations, then each def from one
-    /// snapshot, until the reply is full. An org without any data is answered like any other, because a
-    /// session asks before it writes the org's first document. Errors: those of the database;
-    /// `account_closed` for a caller that may not enter (R89).
-    pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
-        answer(self, (org, caller), request, &Work::of(self.settings.request_rows))
-    }
+/// The rest of a request, once its operations are executed.
+pub(in crate::engine) struct Rest<'r> {
+    /// The caller, and its org.
+    pub(in crate::engine) who: (&'r str, &'r Caller),
+    pub(in crate::engine) request: &'r SyncRequest,
+    pub(in crate::engine) work: &'r Work<'r>,
+    pub(in crate::engine) results: Vec<OpResult>,
+    /// The highest number of an operation of which nothing was kept.
+    pub(in crate::engine) passed: u64,
 }
 
-/// Like [`Engine::sync`], as long as the caller waits. Once it has gone, no further work begins for it. Errors: also
-/// `unavailable`, which nobody reads.
-pub fn answer_while(
-    engine: &Engine,
-    (org, caller): (&str, &Caller),
-    request: &SyncRequest,
-    has_gone: &AtomicBool,
+/// Answers the defs of a request from one snapshot, until the reply is full.
+pub(in crate::engine) fn reply(
+    instance: &Instance,
+    timed: &TimedSnapshot<'_>,
+    documents: &Watched<'_>,
+    rest: Rest<'_>,
 ) -> Result<SyncReply> {
-    let work = Work::while_there(engine.settings.request_rows, has_gone);
-    answer(engine, (org, caller), request, &work)
-}
-
-fn answer(
-    engine: &Engine,
-    (org, caller): (&str, &Caller),
-    request: &SyncRequest,
-    work: &Work,
-) -> Result<SyncReply> {
-    check_enters(engine, org, caller)?;
-    let operated = engine.operate(org, caller, request, work)?;
-    work.check_caller()?;
-    let _in = span!("pull", defs = request.subs.len()).entered();
-    // R4: the snapshot is opened after the operations, and after `now` is stored.
-    let TimedSnapshot { now, time, snapshot, site, head } = engine.tell_now(org)?;
-    let snapshot = Watched::of(snapshot.as_ref(), work);
-    let passed = operated.passed;
-    let results = engine.complete(&snapshot, (org, caller), request, operated)?;
+    let Rest { who: (org, caller), request, work, results, passed } = rest;
+    let TimedSnapshot { now, time, snapshot, site, head } = timed;
+    let (now, time, site, head) = (*now, *time, site.clone(), head.clone());
     let asked = request.page.and_then(|bytes| usize::try_from(bytes).ok());
-    let room = asked.unwrap_or(usize::MAX).min(engine.settings.page_bytes);
+    let room = asked.unwrap_or(usize::MAX).min(instance.settings.page_bytes);
     let mut answer = Answer {
-        engine,
-        snapshot: &snapshot,
+        instance,
+        documents,
         org,
         now,
         room,
-        spare: engine.settings.page_bytes - room,
+        spare: instance.settings.page_bytes - room,
         sent: request.refs.then(Sent::default),
-        reads: Access::of(engine)
+        reads: Access::of(instance)
             .is_decided_for_caller(org, caller)
-            .then(|| Reads::of(engine, &snapshot, (org, caller), time)),
+            .then(|| Reads::of(instance, documents, (org, caller), time)),
         work,
         site,
         head,
@@ -144,7 +115,7 @@ fn answer(
     let mut named = HashSet::new();
     // Each naming would take as much work as a def of its own.
     let subs: Vec<&Sub> = request.subs.iter().filter(|sub| named.insert(&sub.def)).collect();
-    for group in groups(&engine.schema, &subs) {
+    for group in groups(&instance.schema, &subs) {
         // Defs for which no room is left get no part, and the session asks for them again.
         if !answer.group(group, &mut parts)? {
             break;
@@ -156,23 +127,12 @@ fn answer(
     let seq = session.filter(|session| session.account == caller.account).map_or(0, |session| session.seq);
     // Nothing is kept of operations of a caller that may not write. Their numbers are used in this reply all the same.
     let seq = seq.max(passed);
-    let level = level_of(engine, org, caller);
+    let level = level_of(instance, org, caller);
     let restriction = (level > 0).then(|| u64::from(level));
-    Ok(SyncReply { p: 1, epoch, now, delta: engine.settings.delta_ms, seq, results, parts, restriction })
+    Ok(SyncReply { p: 1, epoch, now, delta: instance.settings.delta_ms, seq, results, parts, restriction })
 }
 
-/// The epoch of an org and the highest version committed in it (R43). None if nothing was written to it. Errors: those of the
-/// database.
-pub fn head(engine: &Engine, org: &str) -> Result<Option<(Epoch, Version)>> {
-    Ok(engine.provider.read()?.head(org)?.map(|head| (head.epoch, head.highest)))
-}
-
-/// The connections to the database that are in use, by their purpose. Empty if the database has none.
-pub(crate) fn connections(engine: &Engine) -> Vec<(&'static str, usize)> {
-    engine.provider.connections()
-}
-
-impl Engine {
+impl Instance {
     /// The changes of a def from `v` on. None if they cannot be pushed: they are too many, or older than the horizon, or
     /// the def is of a tree. Sessions show a tree as one state, which takes a reply. Errors: those of the database.
     pub fn push(&self, org: &str, def: &Def, v: Version, followers: &[Follower]) -> Result<Option<Pushed>> {
@@ -204,16 +164,17 @@ impl Engine {
 /// The part of a def with its changes from `v` on, as of a snapshot. None if a push has no room for it, or if it takes
 /// more than rows and departures.
 fn recent(
-    engine: &Engine,
+    instance: &Instance,
     timed: &TimedSnapshot<'_>,
     (org, def): (&str, &Def),
     v: Version,
 ) -> Result<Option<Part>> {
     let (site, head) = (timed.site.clone(), timed.head.clone());
-    let (snapshot, room, now) = (timed.snapshot.as_ref(), PUSH_BYTES_MAX, timed.now);
-    let work = &Work::of(engine.settings.request_rows);
+    let (documents, room, now): (&dyn DocumentReads, _, _) =
+        (timed.snapshot.as_ref(), PUSH_BYTES_MAX, timed.now);
+    let work = &Work::of(instance.settings.request_rows);
     let mut answer =
-        Answer { engine, snapshot, org, now, room, spare: 0, sent: None, reads: None, work, site, head };
+        Answer { instance, documents, org, now, room, spare: 0, sent: None, reads: None, work, site, head };
     let sub = Sub { def: def.clone(), v, cursor: None };
     let Some(mut part) = answer.part(&sub, false)? else { return Ok(None) };
     let is_plain = part.next.is_none() && part.present.is_none() && part.fault.is_none();
@@ -287,7 +248,7 @@ impl Answer<'_> {
     }
 
     fn changes(&mut self, sub: &Sub, first: bool) -> Result<Option<Part>> {
-        let is_sequence = self.engine.schema.check_def(&sub.def)?.is_sequence();
+        let is_sequence = self.instance.schema.check_def(&sub.def)?.is_sequence();
         if let Some(reads) = &mut self.reads {
             reads.check(&sub.def)?;
         }
@@ -306,7 +267,7 @@ impl Answer<'_> {
         // exception is a document that an earlier page sent and that has changed since.
         let gone_from = match sub.v {
             0 if is_sequence => from.first + 1,
-            0 => from.first.saturating_sub(self.engine.settings.delta_ms),
+            0 => from.first.saturating_sub(self.instance.settings.delta_ms),
             _ => 0,
         };
         if let Some(floor) = self.end_of_item(&sub.def)? {
@@ -320,7 +281,7 @@ impl Answer<'_> {
         let floor = if is_items { tree.floor } else { 0 };
         let total = match &sub.cursor {
             Some(_) => from.total,
-            None => self.snapshot.count(self.org, &sub.def, since.max(floor), gone_from, minute)?.found,
+            None => self.documents.count(self.org, &sub.def, since.max(floor), gone_from, minute)?.found,
         };
         // Below the floor nothing exists.
         let after = (from.v, from.pk.as_str()).max((floor, ""));
@@ -329,15 +290,16 @@ impl Answer<'_> {
         let mut last: Option<(Version, String)> = None;
         let mut is_full = false;
         let (room, mut used) = (self.room, 0);
-        self.snapshot.changes(self.org, &sub.def, after, gone_from, &mut |change| {
-            let weight = ROW_BYTES + if self.has_sent(sub, &change) { 0 } else { change.data.len() };
+        self.documents.changes(self.org, &sub.def, after, gone_from, &mut |change| {
+            let data = self.opened(sub, &change)?;
+            let weight = ROW_BYTES + data.as_ref().map_or(0, Vec::len);
             if used + weight > room && (last.is_some() || !first) {
                 is_full = true;
                 return Ok(false);
             }
             used += weight;
             let position = (change.v, change.pk.clone());
-            self.push(&mut part, sub, gone_from, change)?;
+            self.push(&mut part, gone_from, change, data)?;
             last = Some(position);
             Ok(true)
         })?;
@@ -348,7 +310,7 @@ impl Answer<'_> {
             part.next = Some(cursor.sign(&self.site.cursor_key, bound)?);
             self.room = 0;
         } else if since < self.horizon_of(&tree, (is_sequence, is_items)) || sub.v == 0 {
-            let members = self.snapshot.members(self.org, &sub.def, floor, minute)?.found;
+            let members = self.documents.members(self.org, &sub.def, floor, minute)?.found;
             self.room = self.room.saturating_sub(members.len() * PRESENT_BYTES);
             let pks: Result<Vec<Pk>> = members.iter().map(|pk| Pk::parse(pk)).collect();
             part.present = Some(pks?);
@@ -364,16 +326,20 @@ impl Answer<'_> {
 
     /// The tree of a parent or of all its items; of any other def, an empty one.
     fn tree_of_def(&self, def: &Def) -> Result<Tree> {
-        let Some((class, pk)) = tree_of(&self.engine.schema, def) else { return Ok(Tree::default()) };
-        Ok(self.snapshot.tree(Place { org: self.org, class: &class, pk: &pk })?.unwrap_or_default())
+        let Some((class, pk)) = tree_of(&self.instance.schema, def) else { return Ok(Tree::default()) };
+        Ok(self.documents.tree(Place { org: self.org, class: &class, pk: &pk })?.unwrap_or_default())
     }
 
     /// The floor above a stored item, if this def is that single item.
     fn end_of_item(&self, def: &Def) -> Result<Option<Version>> {
         let DefKind::Document(pk) = def.kind() else { return Ok(None) };
-        let class = self.engine.schema.class(def.class().as_str())?;
+        let class = self.instance.schema.class(def.class().as_str())?;
+        if class.parent().is_none() {
+            return Ok(None);
+        }
         let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
-        floor_above(self.snapshot, class, at)
+        let Some(stored) = read_document(self.documents, &self.instance.seal, at)? else { return Ok(None) };
+        floor_of(self.documents, class, (self.org, &stored))
     }
 
     /// The part of a single item that ended with its parent: deleted at the floor, for any version of its own. Without a
@@ -396,7 +362,18 @@ impl Answer<'_> {
         self.sent.as_ref().is_some_and(|sent| sent.has(sub.def.class().as_str(), &change.pk, change.v))
     }
 
-    fn push(&self, part: &mut Part, sub: &Sub, gone_from: Version, change: Change) -> Result<()> {
+    /// The data of a living member, unless an earlier part has it. With a seal, a forged row or membership may also say that
+    /// there is none, so it is opened in each case.
+    fn opened(&self, sub: &Sub, change: &Change) -> Result<Option<Vec<u8>>> {
+        let has_data = change.state == ChangeState::Alive && !self.has_sent(sub, change);
+        if !has_data && (change.state == ChangeState::Left || !self.instance.is_sealing()) {
+            return Ok(None);
+        }
+        let data = self.instance.seal.open_change((self.org, &sub.def), change)?;
+        Ok(has_data.then_some(data))
+    }
+
+    fn push(&self, part: &mut Part, gone_from: Version, change: Change, data: Option<Vec<u8>>) -> Result<()> {
         let pk = Pk::parse(&change.pk)?;
         let v = change.v;
         let gone = |pk| Row { pk, v, deleted: true, max_life: None, data: None };
@@ -410,13 +387,9 @@ impl Answer<'_> {
                     part.rows.push(gone(pk));
                 }
             }
-            ChangeState::Alive if self.has_sent(sub, &change) => {
-                part.rows.push(Row { pk, v, deleted: false, max_life: change.max_life, data: None });
-            }
             ChangeState::Alive => {
-                let at = Place { org: self.org, class: sub.def.class().as_str(), pk: &change.pk };
-                let data = Data::from_bytes(&self.engine.seal.open(at, v, &change.data)?)?;
-                part.rows.push(Row { pk, v, deleted: false, max_life: change.max_life, data: Some(data) });
+                let data = data.map(|data| Data::from_bytes(&data)).transpose()?;
+                part.rows.push(Row { pk, v, deleted: false, max_life: change.max_life, data });
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ const TAG_BYTES: usize = 16;
 
 /// The position where a page ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Cursor {
+pub(in crate::engine) struct Cursor {
     /// The `now` of the first page, or its `n` for the clock `sequence`.
     pub first: Version,
     /// The last change sent: its version,
@@ -27,7 +27,7 @@ pub(super) struct Cursor {
 
 /// The answer that a cursor belongs to. It is refused for any other.
 #[derive(Clone, Copy, Serialize)]
-pub(super) struct Bound<'a> {
+pub(in crate::engine) struct Bound<'a> {
     pub epoch: &'a Epoch,
     pub org: &'a str,
     pub def: &'a Def,
@@ -36,7 +36,7 @@ pub(super) struct Bound<'a> {
 
 impl Cursor {
     /// The text that the session sends back.
-    pub(super) fn sign(&self, key: &[u8], bound: Bound) -> Result<String> {
+    pub(in crate::engine) fn sign(&self, key: &[u8], bound: Bound) -> Result<String> {
         let body = serde_json::to_vec(&(self.first, self.v, &self.pk, self.total)).map_err(internal)?;
         let tag = mac(key, &body, bound)?.finalize().into_bytes();
         let mut bytes = tag[..TAG_BYTES].to_vec();
@@ -45,7 +45,7 @@ impl Cursor {
     }
 
     /// Reads a cursor that this server signed for this answer. Errors: `bad_cursor`.
-    pub(super) fn verify(text: &str, key: &[u8], bound: Bound) -> Result<Self> {
+    pub(in crate::engine) fn verify(text: &str, key: &[u8], bound: Bound) -> Result<Self> {
         let bad = || Error::new(Code::BadCursor, "the cursor does not belong to this answer");
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
         let (tag, body) = bytes.split_at_checked(TAG_BYTES).ok_or_else(bad)?;

@@ -1,9 +1,4 @@
-//! Replies and their pages, and the work that one request may cause.
+//! Replies and their pages.
 
-mod answer;
-mod cursor;
-mod work;
-
-pub(crate) use answer::connections;
-pub use answer::{Caller, Follower, Pushed, answer_while, head};
-pub(super) use work::{Watched, Work};
+pub(in crate::engine) mod answer;
+pub(in crate::engine) mod cursor;

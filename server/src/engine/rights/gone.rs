@@ -7,33 +7,43 @@ use escale::Result;
 use escale::model::schema::Class;
 use smol_str::SmolStr;
 
-use crate::engine::operation::Properties;
+use crate::engine::records::record::Properties;
 use crate::provider::Shown;
 use crate::rights::{Asker, Memberships, Rule, Subject};
 
 /// The part that is known of a document that is not there.
-pub(super) struct Gone<'a> {
-    pub(super) class: &'a Class,
-    pub(super) pk: &'a str,
+pub(in crate::engine) struct Gone<'a> {
+    pub(in crate::engine) class: &'a Class,
+    pub(in crate::engine) pk: &'a str,
     /// Its key, if a tombstone or the caller names it.
-    pub(super) key: Option<&'a Properties>,
+    pub(in crate::engine) key: Option<&'a Properties>,
     /// The collections that held it, by the `shaS` of their values.
     held: Option<&'a BTreeMap<SmolStr, Vec<SmolStr>>>,
 }
 
 impl<'a> Gone<'a> {
     /// One of which nothing was ever stored. The caller may know its key.
-    pub(super) fn never(class: &'a Class, pk: &'a str, key: Option<&'a Properties>) -> Self {
+    pub(in crate::engine) fn never(class: &'a Class, pk: &'a str, key: Option<&'a Properties>) -> Self {
         Gone { class, pk, key, held: None }
     }
 
     /// One that left a tombstone with that key.
-    pub(super) fn tombstone(class: &'a Class, pk: &'a str, key: &'a Properties, shown: &'a Shown) -> Self {
+    pub(in crate::engine) fn tombstone(
+        class: &'a Class,
+        pk: &'a str,
+        key: &'a Properties,
+        shown: &'a Shown,
+    ) -> Self {
         Gone { class, pk, key: Some(key), held: Some(&shown.links) }
     }
 
     /// Whether a rule holds for it by its key alone, or by a collection that showed its end.
-    pub(super) fn is_shown(&self, rule: &Rule, asker: Asker, members: &mut dyn Memberships) -> Result<bool> {
+    pub(in crate::engine) fn is_shown(
+        &self,
+        rule: &Rule,
+        asker: Asker,
+        members: &mut dyn Memberships,
+    ) -> Result<bool> {
         if rule.holds(asker, Subject::Class, members)? {
             return Ok(true);
         }

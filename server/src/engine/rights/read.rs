@@ -8,14 +8,15 @@ use escale::model::schema::{Class, Collection};
 use escale::model::{Def, DefKind, Name, Pk, Value, Version, sha_s};
 use escale::{Code, Error, Result};
 
-use super::gone::Gone;
-use super::hooks::{Ask, Verdict};
-use super::{asker, end_of, is_over};
-use crate::engine::operation::Properties;
-use crate::engine::rights::restrictions::{NO_READS, blocked, level_of};
-use crate::engine::trees::{floor_above, item_classes, tree_of};
-use crate::engine::{Caller, Engine};
-use crate::provider::{ChangeState, Document, Place, Snapshot};
+use crate::engine::caller::{Caller, NO_READS};
+use crate::engine::instance::context::Instance;
+use crate::engine::instance::refusals::{Ask, Verdict, blocked, level_of};
+use crate::engine::records::opened::{Opened, read_document};
+use crate::engine::records::record::Properties;
+use crate::engine::rights::asker::{asker, end_of, is_over};
+use crate::engine::rights::gone::Gone;
+use crate::engine::tx::trees::{floor_of, item_classes, tree_of};
+use crate::provider::{ChangeState, DocumentReads, Place};
 use crate::rights::{Membership, Memberships, Right, Subject};
 use crate::seal::Seal;
 
@@ -24,8 +25,8 @@ pub(in crate::engine) const MEMBERSHIPS_MAX: usize = 1_000;
 
 /// The decisions for one caller in one snapshot.
 pub(in crate::engine) struct Reads<'a> {
-    engine: &'a Engine,
-    snapshot: &'a dyn Snapshot,
+    instance: &'a Instance,
+    documents: &'a dyn DocumentReads,
     org: &'a str,
     caller: &'a Caller,
     /// By class: the `shaS` of the group, and the membership. Read when the first rule asks.
@@ -61,17 +62,17 @@ pub struct Decision {
 
 /// Questions about who may read, for replies, pushes and sockets.
 #[derive(Clone, Copy)]
-pub struct Access<'e>(&'e Engine);
+pub struct Access<'e>(&'e Instance);
 
 impl<'e> Access<'e> {
-    /// The questions to an engine.
-    pub fn of(engine: &'e Engine) -> Self {
-        Access(engine)
+    /// The questions to an instance.
+    pub fn of(instance: &'e Instance) -> Self {
+        Access(instance)
     }
 
     /// Whether a read may be refused at all.
     pub fn is_decided(self) -> bool {
-        !self.0.rights.are_empty() || self.0.hooks.decide_reads()
+        !self.0.rights.are_empty() || self.0.read_hooks.decide_reads()
     }
 
     /// Whether a read of this caller may be refused.
@@ -81,7 +82,7 @@ impl<'e> Access<'e> {
 
     /// Whether a read of a class may be refused.
     pub(in crate::engine) fn is_decided_for(self, class: &Class) -> bool {
-        self.is_decided_by_document(class.name().as_str()) || self.0.hooks.decide_reads()
+        self.is_decided_by_document(class.name().as_str()) || self.0.read_hooks.decide_reads()
     }
 
     /// Whether a change of a document may end somebody's right to its own def.
@@ -130,20 +131,20 @@ impl<'e> Access<'e> {
 impl<'a> Reads<'a> {
     /// No decision yet.
     pub(in crate::engine) fn of(
-        engine: &'a Engine,
-        snapshot: &'a dyn Snapshot,
+        instance: &'a Instance,
+        documents: &'a dyn DocumentReads,
         (org, caller): (&'a str, &'a Caller),
         now: Version,
     ) -> Self {
-        let level = level_of(engine, org, caller);
-        Reads { engine, snapshot, org, caller, held: HashMap::new(), now, level, until: None }
+        let level = level_of(instance, org, caller);
+        Reads { instance, documents, org, caller, held: HashMap::new(), now, level, until: None }
     }
 
     /// Refuses a def that the caller may not read. Errors: `blocked`, `withdrawn`, and those of the database.
     pub(in crate::engine) fn check(&mut self, def: &Def) -> Result<()> {
         let withdrawn = |what: String| Err(Error::new(Code::Withdrawn, what));
-        let class = self.engine.schema.class(def.class().as_str())?;
-        if self.level >= NO_READS && !self.engine.rights.is_exempt(class.name().as_str(), self.level) {
+        let class = self.instance.schema.class(def.class().as_str())?;
+        if self.level >= NO_READS && !self.instance.rights.is_exempt(class.name().as_str(), self.level) {
             return Err(blocked(self.level));
         }
         if !self.is_allowed(class, def)? {
@@ -153,7 +154,7 @@ impl<'a> Reads<'a> {
             ));
         }
         let (org, caller) = (self.org, self.caller);
-        if self.engine.hooks.verdict(&Ask { org, caller }, def) == Verdict::Refused {
+        if self.instance.read_hooks.verdict(&Ask { org, caller }, def) == Verdict::Refused {
             return withdrawn(format!(
                 "the server does not let this account read that of class {}",
                 class.name()
@@ -163,18 +164,18 @@ impl<'a> Reads<'a> {
     }
 
     fn is_allowed(&mut self, class: &Class, def: &Def) -> Result<bool> {
-        let engine = self.engine;
-        let Some(rule) = engine.rights.closed(class.name().as_str(), Right::Read) else { return Ok(true) };
+        let instance = self.instance;
+        let Some(rule) = instance.rights.closed(class.name().as_str(), Right::Read) else { return Ok(true) };
         let asker = asker(self.caller);
         match def.kind() {
             DefKind::Class => rule.holds(asker, Subject::Class, self),
             DefKind::Document(pk) => {
                 let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
-                let stored = self.snapshot.document(at)?;
-                let map = stored.as_ref().map(|stored| self.properties(at, stored)).transpose()?;
+                let stored = read_document(self.documents, &instance.seal, at)?;
+                let map = stored.as_ref().map(Opened::properties).transpose()?;
                 match (&stored, &map) {
-                    (Some(stored), Some(key)) if stored.deleted => {
-                        Gone::tombstone(class, at.pk, key, &stored.shown).is_shown(rule, asker, self)
+                    (Some(Opened { document, .. }), Some(key)) if document.deleted => {
+                        Gone::tombstone(class, at.pk, key, &document.shown).is_shown(rule, asker, self)
                     }
                     // Also past its life, or ended with its parent: those who might read it hear of that.
                     (Some(_), Some(map)) => rule.holds(asker, Subject::Document(map), self),
@@ -188,7 +189,7 @@ impl<'a> Reads<'a> {
                         let is_of_list = collection.is_list();
                         rule.holds(asker, Subject::Hash { property, hash, is_of_list }, self)
                     }
-                    key => match tree_of(&engine.schema, def) {
+                    key => match tree_of(&instance.schema, def) {
                         Some(_) => match self.parent_key(class, key, hash)? {
                             // Without a parent there are no items: those who may know of the parent hear that.
                             None => self.may_know_parent(class, hash),
@@ -203,29 +204,21 @@ impl<'a> Reads<'a> {
 
     /// The properties of a living document.
     fn document(&self, class: &Class, at: Place) -> Result<Option<Properties>> {
-        let Some(document) = self.snapshot.document(at)?.filter(|document| !document.deleted) else {
-            return Ok(None);
-        };
-        if floor_above(self.snapshot, class, at)?.is_some() {
+        let Some(stored) = read_document(self.documents, &self.instance.seal, at)? else { return Ok(None) };
+        if stored.document.deleted || floor_of(self.documents, class, (at.org, &stored))?.is_some() {
             return Ok(None);
         }
-        self.properties(at, &document).map(Some)
-    }
-
-    /// The properties of a stored document; the key of a tombstone.
-    fn properties(&self, at: Place, document: &Document) -> Result<Properties> {
-        let bytes = self.engine.seal.open(at, document.v, &document.data)?;
-        Data::from_bytes(&bytes)?.to_map()
+        stored.properties().map(Some)
     }
 
     /// The properties that all items of a parent share: its key, under their own names. None if it was never there.
     fn parent_key(&self, class: &Class, names: &[Name], pk: &str) -> Result<Option<Properties>> {
         let Some(parent) = class.parent() else { return Ok(None) };
-        let of = self.engine.schema.class(parent.as_str())?;
+        let of = self.instance.schema.class(parent.as_str())?;
         let at = Place { org: self.org, class: parent.as_str(), pk };
         // A tombstone has the key, too.
-        let Some(document) = self.snapshot.document(at)? else { return Ok(None) };
-        let mut map = self.properties(at, &document)?;
+        let Some(stored) = read_document(self.documents, &self.instance.seal, at)? else { return Ok(None) };
+        let mut map = stored.properties()?;
         let key = names.iter().zip(of.key());
         let shared =
             key.filter_map(|(name, own)| Some((name.to_string(), map.remove(own.as_str())?))).collect();
@@ -235,7 +228,7 @@ impl<'a> Reads<'a> {
     /// Whether the caller may hear that the parent of a class of items is not there.
     fn may_know_parent(&mut self, class: &Class, pk: &str) -> Result<bool> {
         let (Some(parent), Ok(pk)) = (class.parent(), Pk::parse(pk)) else { return Ok(false) };
-        let of = self.engine.schema.class(parent.as_str())?;
+        let of = self.instance.schema.class(parent.as_str())?;
         self.is_allowed(of, &Def::document(parent, &pk))
     }
 
@@ -247,8 +240,8 @@ impl<'a> Reads<'a> {
 }
 
 /// The living memberships of an account in a class, each with the `shaS` of its group.
-pub(super) fn memberships(
-    snapshot: &dyn Snapshot,
+pub(in crate::engine) fn memberships(
+    documents: &dyn DocumentReads,
     seal: &Seal,
     (org, account): (&str, &str),
     rule: &Membership,
@@ -256,10 +249,9 @@ pub(super) fn memberships(
 ) -> Result<Vec<(String, Properties)>> {
     let def = Def::collection(&rule.class, &rule.collection, &[account])?;
     let mut found = Vec::new();
-    snapshot.changes(org, &def, (0, ""), VERSION_MAX + 1, &mut |change| {
+    documents.changes(org, &def, (0, ""), VERSION_MAX + 1, &mut |change| {
         if change.state == ChangeState::Alive {
-            let at = Place { org, class: rule.class.as_str(), pk: &change.pk };
-            let map = Data::from_bytes(&seal.open(at, change.v, &change.data)?)?.to_map()?;
+            let map = Data::from_bytes(&seal.open_change((org, &def), &change)?)?.to_map()?;
             let group = map.get(rule.group.as_str()).and_then(Value::as_str).map(sha_s);
             found.extend(group.filter(|_| !is_over(&map, now)).map(|group| (group, map)));
         }
@@ -270,7 +262,7 @@ pub(super) fn memberships(
 
 impl Memberships for Reads<'_> {
     fn has(&mut self, rule: &Membership, group: &str) -> Result<bool> {
-        let class = self.engine.schema.class(rule.class.as_str())?;
+        let class = self.instance.schema.class(rule.class.as_str())?;
         // A text that can be no key names no group.
         let Ok(pk) = class.pk_of(&[group, &self.caller.account]) else { return Ok(false) };
         let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
@@ -284,7 +276,7 @@ impl Memberships for Reads<'_> {
     fn has_hashed(&mut self, rule: &Membership, hash: &str) -> Result<bool> {
         if !self.held.contains_key(&rule.class) {
             let of = (self.org, &*self.caller.account);
-            let held = memberships(self.snapshot, &self.engine.seal, of, rule, self.now)?;
+            let held = memberships(self.documents, &self.instance.seal, of, rule, self.now)?;
             self.held.insert(rule.class.clone(), held);
         }
         let mut held = self.held[&rule.class].iter();

@@ -7,11 +7,13 @@
 mod gate;
 mod leaving;
 mod lines;
+mod messages;
 mod request_cost;
 mod visit;
 
 pub(super) use gate::{Gate, Holder};
 #[cfg(test)]
 pub(super) use gate::{Place, Slot};
+pub(super) use messages::{message_bytes_max, read_message, turn_of_message};
 pub(super) use request_cost::{HEAVY_BYTES_MAX, HeavyLane, LIGHT_BYTES_MAX, weight};
 pub(super) use visit::{LEAST_RATE, Traffic, Visit};

@@ -13,7 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::figures::{Figures, seconds};
-use crate::spans::letter_of;
+use crate::spans::kind_letter;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Answered {
@@ -155,7 +155,7 @@ impl Metrics {
         for result in results {
             let end = match &result.fault {
                 None => "ok",
-                Some(fault) => letter_of(fault.kind),
+                Some(fault) => kind_letter(fault.kind),
             };
             self.operations.get_or_create(&End { end }).inc();
         }

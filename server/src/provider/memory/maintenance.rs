@@ -9,7 +9,7 @@ use super::snapshot::Reads;
 use super::tables::{OperationAtRest, Tables, entry_key};
 use crate::provider::{
     Document, Edit, Entry, FileEdits, Head, Link, Maintenance, Operation, Place, RewriteResult, RewriteState,
-    Site, Tree, Walked,
+    Site, Snapshot, Tree, Walked,
 };
 
 /// Work in progress on the whole database. Dropped before its commit, it leaves no trace.
@@ -38,6 +38,10 @@ impl Reads for MemoryMaintenance<'_> {
 }
 
 impl Edit for MemoryMaintenance<'_> {
+    fn snapshot(&self) -> &dyn Snapshot {
+        self
+    }
+
     fn put_document(&mut self, at: Place, document: &Document) -> Result<()> {
         self.tables.put_document(at, document);
         Ok(())

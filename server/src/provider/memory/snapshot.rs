@@ -14,8 +14,8 @@ use super::MemoryDatabase;
 use super::tables::{EntryKey, OrgTables, Tables, document_key, entry_key};
 use crate::provider::spent::spent_key;
 use crate::provider::{
-    Action, ActionSize, Change, ChangeState, Document, Entry, FileReads, Head, Looked, Operation, Place,
-    Session, Site, Snapshot, Spent, TOMBSTONES_MAX, Tree,
+    Action, ActionSize, Change, ChangeState, Document, DocumentReads, Entry, FileReads, Head, Looked,
+    Operation, Place, Session, Site, Snapshot, Spent, TOMBSTONES_MAX, Tree,
 };
 
 /// The tables at one point in time.
@@ -120,22 +120,7 @@ impl Tables {
     }
 }
 
-impl<T: Reads> Snapshot for T {
-    fn site(&self) -> Result<Site> {
-        Ok(self.tables().site.as_ref().clone())
-    }
-
-    fn head(&self, org: &str) -> Result<Option<Head>> {
-        Ok(self.tables().org(org).and_then(|tables| tables.head.clone()))
-    }
-
-    fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
-        let later = (Bound::Excluded(SmolStr::new(after)), Bound::Unbounded);
-        let orgs = self.tables().orgs.range(later);
-        let heads = orgs.filter_map(|(org, tables)| Some((org.to_string(), tables.head.clone()?)));
-        Ok(heads.take(limit).collect())
-    }
-
+impl<T: Reads> DocumentReads for T {
     fn document(&self, at: Place) -> Result<Option<Document>> {
         self.tables().look(1);
         let found = self.tables().org(at.org).and_then(|tables| tables.documents.get(&document_key(at)));
@@ -171,11 +156,11 @@ impl<T: Reads> Snapshot for T {
             }
             let at = Place { org, class: def.class().as_str(), pk: &pk };
             let data = match state {
-                ChangeState::Alive => {
+                ChangeState::Alive | ChangeState::Deleted => {
                     let documents = tables.org(org).map(|tables| &tables.documents);
                     documents.and_then(|all| all.get(&document_key(at))).map(|d| d.data.clone())
                 }
-                ChangeState::Left | ChangeState::Deleted => None,
+                ChangeState::Left => None,
             };
             let data = data.unwrap_or_default();
             if !visit(Change { pk: pk.into(), v, state, max_life, data })? {
@@ -215,6 +200,34 @@ impl<T: Reads> Snapshot for T {
         Ok(self.tables().org(at.org).and_then(|tables| tables.trees.get(&document_key(at))).cloned())
     }
 
+    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
+        let nobody = Place { org: "", pk: "", ..at };
+        let first = entry_key(nobody, scope, entry);
+        let is_other = |e: &EntryKey| (e.4.as_str(), e.5.as_str()) != (at.org, at.pk);
+        if scope.is_empty() {
+            return Ok(self.across_orgs(&first)?.iter().any(is_other));
+        }
+        let entries = self.tables().org(scope).map(|tables| tables.entries.range(&first..));
+        Ok(entries.is_some_and(|entries| same_value(entries, &first).any(is_other)))
+    }
+}
+
+impl<T: Reads> Snapshot for T {
+    fn site(&self) -> Result<Site> {
+        Ok(self.tables().site.as_ref().clone())
+    }
+
+    fn head(&self, org: &str) -> Result<Option<Head>> {
+        Ok(self.tables().org(org).and_then(|tables| tables.head.clone()))
+    }
+
+    fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
+        let later = (Bound::Excluded(SmolStr::new(after)), Bound::Unbounded);
+        let orgs = self.tables().orgs.range(later);
+        let heads = orgs.filter_map(|(org, tables)| Some((org.to_string(), tables.head.clone()?)));
+        Ok(heads.take(limit).collect())
+    }
+
     fn due_trees(
         &self,
         org: &str,
@@ -228,17 +241,6 @@ impl<T: Reads> Snapshot for T {
         let is_due = |tree: &Tree| (1..before).contains(&tree.due) || tree.tombstones > TOMBSTONES_MAX;
         let due = later.filter(|(_, tree)| is_due(tree)).take(limit);
         Ok(due.map(|((class, pk), tree)| (class.to_string(), pk.to_string(), tree.clone())).collect())
-    }
-
-    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
-        let nobody = Place { org: "", pk: "", ..at };
-        let first = entry_key(nobody, scope, entry);
-        let is_other = |e: &EntryKey| (e.4.as_str(), e.5.as_str()) != (at.org, at.pk);
-        if scope.is_empty() {
-            return Ok(self.across_orgs(&first)?.iter().any(is_other));
-        }
-        let entries = self.tables().org(scope).map(|tables| tables.entries.range(&first..));
-        Ok(entries.is_some_and(|entries| same_value(entries, &first).any(is_other)))
     }
 
     fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {

@@ -104,6 +104,10 @@ impl Reads for MemoryTransaction<'_> {
 }
 
 impl Edit for MemoryTransaction<'_> {
+    fn snapshot(&self) -> &dyn Snapshot {
+        self
+    }
+
     fn put_document(&mut self, at: Place, document: &Document) -> Result<()> {
         self.check(at)?;
         self.tables.put_document(at, document);
@@ -193,7 +197,7 @@ impl Transaction for MemoryTransaction<'_> {
         found.truncate(limit);
         for item in &found {
             let at = Place { org: &org, class: collection.class().as_str(), pk: &item.pk };
-            if let Some(document) = self.document(at)? {
+            if let Some(document) = self.snapshot().document(at)? {
                 self.remove_shown(at, &document)?;
             }
         }

@@ -2,53 +2,30 @@
 
 use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
-use sha2::{Digest, Sha256};
 
 use super::connect::Params;
 use super::failed::damaged;
 use super::heads::{self, signed};
 use super::pack::pack;
-use super::read::{self, del_of, document_of, snapshot_through_connection};
+use super::read::{del_of, document_of};
 use super::transaction::PostgresTransaction;
 use super::{feed, operations, trees};
 use crate::provider::{
-    Action, ActionSize, Change, Document, Edit, Entry, FeedRow, FileEdits, FileReads, Head, Link, Looked,
-    Operation, Place, Purged, Removed, Server, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, Document, Edit, Entry, FeedRow, FileEdits, Head, Link, Operation, Place, Purged, Removed,
+    Session, Snapshot, Transaction, Tree, Trimmed,
 };
-
-snapshot_through_connection!(PostgresTransaction<'_>);
 
 impl PostgresTransaction<'_> {
     fn send(&self, sql: &'static str, params: Params) -> Result<()> {
         self.connection().send(sql, params)
     }
-
-    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
-        self.take_value(at, scope, entry)?;
-        read::is_held(self.connection(), at, scope, entry)
-    }
-
-    /// Takes a value across orgs until the transaction ends. It does not wait: two writes that wait for each
-    /// other would never end. Maintenance runs alone, and takes none.
-    fn take_value(&self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
-        if !scope.is_empty() || self.is_maintenance() {
-            return Ok(());
-        }
-        let mut hash = Sha256::new();
-        for part in [at.class.as_bytes(), entry.index.as_bytes(), &pack(&entry.value)] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-        let key = i64::from_be_bytes(*hash.finalize()[..].first_chunk().expect("8 of 32 bytes"));
-        let taken = self.connection().one("SELECT pg_try_advisory_xact_lock($1)", &[&key])?;
-        if taken.is_some_and(|row| row.get(0)) {
-            return Ok(());
-        }
-        Err(Error::new(Code::Contention, "a write of another org holds a value across orgs"))
-    }
 }
 
 impl Edit for PostgresTransaction<'_> {
+    fn snapshot(&self) -> &dyn Snapshot {
+        &self.reads
+    }
+
     fn put_document(&mut self, at: Place, d: &Document) -> Result<()> {
         let shown = serde_json::to_string(&d.shown).map_err(|_| damaged("a document's columns"))?;
         self.send(
@@ -101,7 +78,7 @@ impl Edit for PostgresTransaction<'_> {
     }
 
     fn put_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
-        self.take_value(at, scope, entry)?;
+        self.reads.take_value(at, scope, entry)?;
         self.send(
             "INSERT INTO entries (shared, class, name, value, org, pk) VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT DO NOTHING",
@@ -133,7 +110,7 @@ impl Edit for PostgresTransaction<'_> {
 
 impl Transaction for PostgresTransaction<'_> {
     fn put_head(&mut self, head: &Head) -> Result<()> {
-        self.forget();
+        self.reads.forget();
         heads::put_head(self.connection(), &self.org, head)
     }
 
@@ -196,7 +173,7 @@ impl Transaction for PostgresTransaction<'_> {
 
     fn undo(&mut self) -> Result<()> {
         self.check_savepoint()?;
-        self.forget();
+        self.reads.forget();
         self.connection().batch("ROLLBACK TO operation")
     }
 

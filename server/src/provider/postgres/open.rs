@@ -16,11 +16,12 @@ use super::{Address, PostgresProvider};
 use crate::provider::Site;
 
 /// The tables that each format added to the one before it.
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 5] = [
     include_str!("tables.sql"),
     include_str!("trees.sql"),
     include_str!("files.sql"),
     include_str!("kept.sql"),
+    include_str!("rows.sql"),
 ];
 
 /// Connections of an instance: for writes, and for snapshots. One more follows the feed.

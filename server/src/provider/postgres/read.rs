@@ -1,9 +1,11 @@
 //! Snapshots, and the reads that they share with transactions.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
-use escale::Result;
 use escale::model::{Def, DefKind, Version};
+use escale::{Code, Error, Result};
+use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
 
 use super::connect::{Connection, Params};
@@ -13,15 +15,27 @@ use super::pack::pack;
 use super::pool::{Pool, Pooled};
 use super::{operations, trees};
 use crate::provider::{
-    ActionSize, Change, ChangeState, Document, Entry, FileReads, Head, Looked, Operation, Place, Server,
-    Session, Site, Snapshot, Spent, Tree,
+    ActionSize, Change, ChangeState, Document, DocumentReads, Entry, FileReads, Head, Looked, Operation,
+    Place, Server, Session, Site, Snapshot, Spent, Tree,
 };
 
-/// A read-only transaction; it ends when dropped.
+/// The reads of a transaction through its connection: of a snapshot, or of a write. Rolled back if dropped before the
+/// end of a write.
 pub(super) struct PostgresSnapshot<'p> {
-    connection: Pooled<'p>,
-    site: Site,
-    server: Server,
+    pub(super) connection: Pooled<'p>,
+    /// The records that cannot change, as they were read at the beginning.
+    known: RefCell<Option<Known>>,
+    /// Whether a value across orgs is taken before it is looked at.
+    takes_values: bool,
+    pub(super) is_over: bool,
+}
+
+/// Records that nobody else can change until the transaction ends.
+pub(super) struct Known {
+    pub(super) site: Site,
+    pub(super) server: Server,
+    /// The org that is written, and its head.
+    pub(super) head: Option<(String, Option<Head>)>,
 }
 
 impl<'p> PostgresSnapshot<'p> {
@@ -32,127 +46,162 @@ impl<'p> PostgresSnapshot<'p> {
             heads::site(connection)
         };
         let (connection, (site, server)) = readers.take(wait, begin)?;
-        Ok(PostgresSnapshot { connection, site, server })
+        Ok(Self::of(connection, Some(Known { site, server, head: None }), false))
     }
 
-    fn connection(&self) -> &Connection {
-        &self.connection
+    /// The reads of a transaction that has begun.
+    pub(super) fn of(connection: Pooled<'p>, known: Option<Known>, takes_values: bool) -> Self {
+        PostgresSnapshot { connection, known: RefCell::new(known), takes_values, is_over: false }
     }
 
-    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
-        is_held(self.connection(), at, scope, entry)
+    /// Forgets the records that were read, because they have changed.
+    pub(super) fn forget(&self) {
+        self.known.take();
     }
 
     fn site_and_server(&self) -> Result<(Site, Server)> {
-        Ok((self.site.clone(), self.server.clone()))
+        match &*self.known.borrow() {
+            Some(known) => Ok((known.site.clone(), known.server.clone())),
+            None => heads::site(&self.connection),
+        }
     }
 
-    fn head(&self, org: &str) -> Result<Option<Head>> {
-        heads::head(self.connection(), org)
+    /// Takes a value across orgs until the transaction ends. It does not wait: two writes that wait for each
+    /// other would never end. Maintenance runs alone, and takes none.
+    pub(super) fn take_value(&self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
+        if !scope.is_empty() || !self.takes_values {
+            return Ok(());
+        }
+        let mut hash = Sha256::new();
+        for part in [at.class.as_bytes(), entry.index.as_bytes(), &pack(&entry.value)] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let key = i64::from_be_bytes(*hash.finalize()[..].first_chunk().expect("8 of 32 bytes"));
+        let taken = self.connection.one("SELECT pg_try_advisory_xact_lock($1)", &[&key])?;
+        if taken.is_some_and(|row| row.get(0)) {
+            return Ok(());
+        }
+        Err(Error::new(Code::Contention, "a write of another org holds a value across orgs"))
     }
 }
 
 impl Drop for PostgresSnapshot<'_> {
     fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        // Nobody needs the errors of statements that are given up.
+        drop(self.connection.after_pending(std::future::ready(Ok(()))));
         if self.connection.batch("ROLLBACK").is_err() {
             self.connection.discard();
         }
     }
 }
 
-/// Implements the reads for a snapshot and for a transaction: both read through a connection.
-macro_rules! snapshot_through_connection {
-    ($type:ty) => {
-        impl Snapshot for $type {
-            fn site(&self) -> Result<Site> {
-                self.site_and_server().map(|(site, _)| site)
-            }
-            fn server(&self) -> Result<Option<Server>> {
-                self.site_and_server().map(|(_, server)| Some(server))
-            }
-            fn head(&self, org: &str) -> Result<Option<Head>> {
-                <$type>::head(self, org)
-            }
-            fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
-                heads::heads(self.connection(), after, limit)
-            }
-            fn document(&self, at: Place) -> Result<Option<Document>> {
-                read::document(self.connection(), at)
-            }
-            fn neighbour(&self, at: Place) -> Result<Option<String>> {
-                read::neighbour(self.connection(), at)
-            }
-            fn changes(
-                &self,
-                org: &str,
-                def: &Def,
-                after: (Version, &str),
-                gone_from: Version,
-                visit: &mut dyn FnMut(Change) -> Result<bool>,
-            ) -> Result<u64> {
-                read::changes(self.connection(), (org, def), after, gone_from, visit)
-            }
-            fn count(
-                &self,
-                org: &str,
-                def: &Def,
-                v: Version,
-                gone_from: Version,
-                minute: u64,
-            ) -> Result<Looked<u64>> {
-                read::count(self.connection(), (org, def), v, gone_from, minute)
-            }
-            fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Looked<Vec<String>>> {
-                read::members(self.connection(), (org, def), v, minute)
-            }
-            fn tree(&self, at: Place) -> Result<Option<Tree>> {
-                trees::tree(self.connection(), at)
-            }
-            fn due_trees(
-                &self,
-                org: &str,
-                after: (&str, &str),
-                before: Version,
-                limit: usize,
-            ) -> Result<Vec<(String, String, Tree)>> {
-                trees::due(self.connection(), org, after, before, limit)
-            }
-            fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
-                <$type>::is_held(self, at, scope, entry)
-            }
-            fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {
-                operations::session(self.connection(), org, session)
-            }
-            fn sessions(
-                &self,
-                org: &str,
-                names: &[&str],
-            ) -> Result<std::collections::HashMap<String, Session>> {
-                operations::sessions(self.connection(), org, names)
-            }
-            fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>> {
-                operations::operation(self.connection(), org, account, id)
-            }
-            fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
-                operations::spent(self.connection(), org, account, id)
-            }
-            fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
-                operations::actors(self.connection(), org, after, more_than, limit)
-            }
-            fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
-                operations::actions_of(self.connection(), goblin, below, limit)
-            }
-            fn files(&self) -> &dyn FileReads {
-                self.connection()
-            }
-        }
-    };
+impl DocumentReads for PostgresSnapshot<'_> {
+    fn document(&self, at: Place) -> Result<Option<Document>> {
+        document(&self.connection, at)
+    }
+
+    fn neighbour(&self, at: Place) -> Result<Option<String>> {
+        neighbour(&self.connection, at)
+    }
+
+    fn changes(
+        &self,
+        org: &str,
+        def: &Def,
+        after: (Version, &str),
+        gone_from: Version,
+        visit: &mut dyn FnMut(Change) -> Result<bool>,
+    ) -> Result<u64> {
+        changes(&self.connection, (org, def), after, gone_from, visit)
+    }
+
+    fn count(
+        &self,
+        org: &str,
+        def: &Def,
+        v: Version,
+        gone_from: Version,
+        minute: u64,
+    ) -> Result<Looked<u64>> {
+        count(&self.connection, (org, def), v, gone_from, minute)
+    }
+
+    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Looked<Vec<String>>> {
+        members(&self.connection, (org, def), v, minute)
+    }
+
+    fn tree(&self, at: Place) -> Result<Option<Tree>> {
+        trees::tree(&self.connection, at)
+    }
+
+    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
+        self.take_value(at, scope, entry)?;
+        is_held(&self.connection, at, scope, entry)
+    }
 }
-pub(super) use snapshot_through_connection;
 
-use super::read;
+impl Snapshot for PostgresSnapshot<'_> {
+    fn site(&self) -> Result<Site> {
+        self.site_and_server().map(|(site, _)| site)
+    }
 
-snapshot_through_connection!(PostgresSnapshot<'_>);
+    fn server(&self) -> Result<Option<Server>> {
+        self.site_and_server().map(|(_, server)| Some(server))
+    }
+
+    fn head(&self, org: &str) -> Result<Option<Head>> {
+        match &*self.known.borrow() {
+            Some(Known { head: Some((of, head)), .. }) if of == org => Ok(head.clone()),
+            _ => heads::head(&self.connection, org),
+        }
+    }
+
+    fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
+        heads::heads(&self.connection, after, limit)
+    }
+
+    fn due_trees(
+        &self,
+        org: &str,
+        after: (&str, &str),
+        before: Version,
+        limit: usize,
+    ) -> Result<Vec<(String, String, Tree)>> {
+        trees::due(&self.connection, org, after, before, limit)
+    }
+
+    fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {
+        operations::session(&self.connection, org, session)
+    }
+
+    fn sessions(&self, org: &str, names: &[&str]) -> Result<std::collections::HashMap<String, Session>> {
+        operations::sessions(&self.connection, org, names)
+    }
+
+    fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>> {
+        operations::operation(&self.connection, org, account, id)
+    }
+
+    fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
+        operations::spent(&self.connection, org, account, id)
+    }
+
+    fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
+        operations::actors(&self.connection, org, after, more_than, limit)
+    }
+
+    fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
+        operations::actions_of(&self.connection, goblin, below, limit)
+    }
+
+    fn files(&self) -> &dyn FileReads {
+        &*self.connection
+    }
+}
 
 pub(super) fn document(connection: &Connection, at: Place) -> Result<Option<Document>> {
     let sql = "SELECT v, deleted, max_life, ttl, shown, data FROM documents
@@ -214,7 +263,7 @@ pub(super) fn changes(
 ) -> Result<u64> {
     let (mut v, mut pk, mut limit, mut looked) = (signed(v), pk.to_owned(), ROWS.0, 0);
     loop {
-        let rows = page(connection, (org, def), (v, &pk), limit)?;
+        let rows = page(connection, (org, def), (v, &pk), (signed(gone_from), limit))?;
         let mut bytes = 0;
         for row in &rows {
             looked += 1;
@@ -237,35 +286,35 @@ fn page(
     connection: &Connection,
     (org, def): (&str, &Def),
     (v, pk): (i64, &str),
-    limit: i64,
+    (gone_from, limit): (i64, i64),
 ) -> Result<Vec<Row>> {
     let class = def.class().as_str();
-    // Data is read for living members only.
+    // Data is read of members and of tombstones that are not left out.
     match def.kind() {
         DefKind::Class => connection.rows(
             "SELECT pk, v, CASE WHEN deleted THEN 2::int2 ELSE 0::int2 END, max_life,
-               CASE WHEN deleted THEN ''::bytea ELSE data END
+               CASE WHEN NOT deleted OR v >= $6 THEN data ELSE ''::bytea END
              FROM documents
              WHERE org = $1 AND class = $2 AND (v, pk) > ($3, $4)
              ORDER BY v, pk LIMIT $5",
-            &[&org, &class, &v, &pk, &limit],
+            &[&org, &class, &v, &pk, &limit, &gone_from],
         ),
         DefKind::Document(only) => connection.rows(
             "SELECT pk, v, CASE WHEN deleted THEN 2::int2 ELSE 0::int2 END, max_life,
-               CASE WHEN deleted THEN ''::bytea ELSE data END
+               CASE WHEN NOT deleted OR v >= $6 THEN data ELSE ''::bytea END
              FROM documents
-             WHERE org = $1 AND class = $2 AND pk = $6 AND (v, pk) > ($3, $4)
+             WHERE org = $1 AND class = $2 AND pk = $7 AND (v, pk) > ($3, $4)
              LIMIT $5",
-            &[&org, &class, &v, &pk, &limit, &only.as_str()],
+            &[&org, &class, &v, &pk, &limit, &gone_from, &only.as_str()],
         ),
         DefKind::Collection(name, hash) => connection.rows(
             "SELECT m.pk, m.v, m.del, m.max_life, coalesce(d.data, ''::bytea)
              FROM memberships m LEFT JOIN documents d
-               ON m.del = 0 AND d.org = m.org AND d.class = m.class AND d.pk = m.pk
-             WHERE m.org = $1 AND m.class = $2 AND m.collection = $6 AND m.hash = $7
+               ON (m.del = 0 OR (m.del = 2 AND m.v >= $6)) AND d.org = m.org AND d.class = m.class AND d.pk = m.pk
+             WHERE m.org = $1 AND m.class = $2 AND m.collection = $7 AND m.hash = $8
                AND (m.v, m.pk) > ($3, $4)
              ORDER BY m.v, m.pk LIMIT $5",
-            &[&org, &class, &v, &pk, &limit, &name.as_str(), &hash.as_str()],
+            &[&org, &class, &v, &pk, &limit, &gone_from, &name.as_str(), &hash.as_str()],
         ),
     }
 }

@@ -1,6 +1,5 @@
 //! The beginning and the end of a write: the locks, and the commit.
 
-use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use escale::Result;
@@ -8,11 +7,11 @@ use futures_util::future::{join, join3};
 
 use super::connect::Connection;
 use super::failed::{damaged, failed};
-use super::heads::{LOCK_HEAD, SITE, head, head_of, site, site_of, unsigned};
+use super::heads::{LOCK_HEAD, SITE, head_of, site_of, unsigned};
 use super::pool::{Pool, Pooled};
+use super::read::{Known, PostgresSnapshot};
 use super::turns::{Turn, Turns};
 use super::wait::wait;
-use crate::provider::{Head, Server, Site};
 
 /// The advisory locks of two numbers: `Escl` with 0 for the site, and the next number with the hash of an org
 /// that has no head.
@@ -21,22 +20,12 @@ const OF_NEW_ORG: i32 = OF_SITE + 1;
 
 /// A write of an org, or maintenance; rolled back if dropped before its commit.
 pub(super) struct PostgresTransaction<'p> {
-    connection: Pooled<'p>,
+    pub(super) reads: PostgresSnapshot<'p>,
     /// The org that it writes; empty for maintenance.
     pub(super) org: String,
     pub(super) has_savepoint: bool,
-    is_over: bool,
-    /// The records under the locks, if they are as they were read at the beginning.
-    known: RefCell<Option<Known>>,
     /// Given back after the connection: the next writer of the org finds the lock free.
     _turn: Option<Turn<'p>>,
-}
-
-/// Records that nobody else can change until the transaction ends.
-struct Known {
-    site: Site,
-    server: Server,
-    head: Option<Head>,
 }
 
 impl<'p> PostgresTransaction<'p> {
@@ -60,41 +49,18 @@ impl<'p> PostgresTransaction<'p> {
     }
 
     fn over(connection: Pooled<'p>, org: &str, known: Option<Known>, turn: Option<Turn<'p>>) -> Self {
-        let (org, known) = (org.to_owned(), RefCell::new(known));
-        PostgresTransaction { connection, org, has_savepoint: false, is_over: false, known, _turn: turn }
+        let reads = PostgresSnapshot::of(connection, known, !org.is_empty());
+        PostgresTransaction { reads, org: org.to_owned(), has_savepoint: false, _turn: turn }
     }
 
     pub(super) fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    pub(super) fn is_maintenance(&self) -> bool {
-        self.org.is_empty()
-    }
-
-    pub(super) fn site_and_server(&self) -> Result<(Site, Server)> {
-        match &*self.known.borrow() {
-            Some(known) => Ok((known.site.clone(), known.server.clone())),
-            None => site(&self.connection),
-        }
-    }
-
-    pub(super) fn head(&self, org: &str) -> Result<Option<Head>> {
-        match &*self.known.borrow() {
-            Some(known) if org == self.org => Ok(known.head.clone()),
-            _ => head(&self.connection, org),
-        }
-    }
-
-    /// Forgets the records that were read, because they have changed.
-    pub(super) fn forget(&self) {
-        self.known.take();
+        &self.reads.connection
     }
 
     /// Makes everything durable. Returns the number of commits of the database.
     pub(super) fn end(&mut self) -> Result<u64> {
-        let count = self.connection.prepared("SELECT nextval('commits')")?;
-        let client = self.connection.client();
+        let count = self.connection().prepared("SELECT nextval('commits')")?;
+        let client = self.connection().client();
         // After a failed statement COMMIT rolls back, and reports no error. The count then fails, too.
         let ending = async {
             let (count, committed) =
@@ -103,22 +69,9 @@ impl<'p> PostgresTransaction<'p> {
             committed.map_err(failed)?;
             Ok(commits)
         };
-        let commits = self.connection.after_pending(ending)?;
-        self.is_over = true;
+        let commits = self.connection().after_pending(ending)?;
+        self.reads.is_over = true;
         Ok(commits)
-    }
-}
-
-impl Drop for PostgresTransaction<'_> {
-    fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        // Nobody needs the errors of statements that are given up.
-        drop(self.connection.after_pending(std::future::ready(Ok(()))));
-        if self.connection.batch("ROLLBACK").is_err() {
-            self.connection.discard();
-        }
     }
 }
 
@@ -148,7 +101,7 @@ fn begin(connection: &Connection, org: &str, left: Duration) -> Result<Known> {
     }
     let head = head.map(|row| head_of(&row)).transpose()?;
     let (site, server) = site_of(connection, &site.ok_or_else(|| damaged("no site"))?)?;
-    Ok(Known { site, server, head })
+    Ok(Known { site, server, head: Some((org.to_owned(), head)) })
 }
 
 /// Begins a transaction that holds the lock of the site alone. It may take long: a new index visits everything.

@@ -12,9 +12,10 @@ mod read;
 mod reader_tests;
 mod transaction;
 mod trees;
+mod turn;
 
 use std::path::PathBuf;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use escale::{Code, Error, Result};
@@ -26,6 +27,7 @@ use feed::Watcher;
 pub use open::inspect;
 use read::SqliteSnapshot;
 use transaction::SqliteTransaction;
+use turn::Turn;
 
 /// Read connections kept open for the next snapshots.
 const IDLE_READERS_MAX: usize = 8;
@@ -59,13 +61,13 @@ impl Provider for SqliteProvider {
         Ok(Box::new(SqliteSnapshot::open(self)?))
     }
 
-    /// SQLite has one lock for the whole file, so writes of different orgs wait for each other, too.
+    /// SQLite has one lock for the whole file, so writes of different orgs wait for each other, too. The orgs take turns.
     fn write(&self, org: &str, wait: Duration) -> Result<Box<dyn Transaction + '_>> {
-        Ok(Box::new(SqliteTransaction::begin(self.writer.take(wait)?, org, wait)?))
+        Ok(Box::new(SqliteTransaction::begin(self.writer.take(org, wait)?, org, wait)?))
     }
 
     fn maintain(&self, wait: Duration) -> Result<Box<dyn Maintenance + '_>> {
-        Ok(Box::new(SqliteTransaction::begin(self.writer.take(wait)?, "", wait)?))
+        Ok(Box::new(SqliteTransaction::begin(self.writer.take("", wait)?, "", wait)?))
     }
 
     fn changed(&self, since: Option<&Seen>, visit: &mut dyn FnMut(FeedRow) -> Result<()>) -> Result<Changed> {
@@ -74,55 +76,10 @@ impl Provider for SqliteProvider {
 
     /// From now on overwrites deleted data, and rewrites the file once.
     fn scrub(&self) -> Result<()> {
-        let writer = self.writer.take(open::BUSY)?;
+        let writer = self.writer.take("", open::BUSY)?;
         writer
             .execute_batch("PRAGMA secure_delete = ON; VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
             .map_err(failed)
-    }
-}
-
-/// The connection that writes, used by one transaction at a time.
-struct Turn {
-    connection: Mutex<Option<Connection>>,
-    given_back: Condvar,
-}
-
-/// The connection that writes, given back when dropped.
-struct Writer<'p> {
-    turn: &'p Turn,
-    connection: Option<Connection>,
-}
-
-impl Turn {
-    fn new(connection: Connection) -> Self {
-        Turn { connection: Mutex::new(Some(connection)), given_back: Condvar::new() }
-    }
-
-    /// Waits at most `wait` for the other writes of this process.
-    fn take(&self, wait: Duration) -> Result<Writer<'_>> {
-        let (mut held, _) = self
-            .given_back
-            .wait_timeout_while(lock(&self.connection), wait, |connection| connection.is_none())
-            .unwrap_or_else(PoisonError::into_inner);
-        match held.take() {
-            Some(connection) => Ok(Writer { turn: self, connection: Some(connection) }),
-            None => Err(Error::new(Code::Contention, "another write holds the database")),
-        }
-    }
-}
-
-impl std::ops::Deref for Writer<'_> {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        self.connection.as_ref().expect("held until dropped")
-    }
-}
-
-impl Drop for Writer<'_> {
-    fn drop(&mut self) {
-        *lock(&self.turn.connection) = self.connection.take();
-        self.turn.given_back.notify_one();
     }
 }
 

@@ -12,7 +12,7 @@ use super::{SqliteProvider, Turn, failed, heads};
 use crate::provider::{Head, Site};
 
 /// The layout of the tables. A newer one than this is refused.
-const FORMAT: i64 = 7;
+const FORMAT: i64 = 8;
 
 /// `Escl`: distinguishes this file from any other SQLite database.
 const APPLICATION_ID: i64 = 0x4573_636c;
@@ -26,6 +26,7 @@ const TABLES: [&str; FORMAT as usize] = [
     include_str!("trees.sql"),
     include_str!("files.sql"),
     include_str!("kept.sql"),
+    include_str!("rows.sql"),
 ];
 
 /// How long an ordinary statement waits for another process.

@@ -1,22 +1,29 @@
 //! Snapshots: a read transaction on a separate connection.
 
+use std::ops::Deref;
+
 use escale::Result;
 use escale::model::{Def, DefKind, Version};
 use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, params};
 
 use super::{SqliteProvider, begin, damaged, failed, heads, operations, trees};
 use crate::provider::{
-    ActionSize, Change, ChangeState, Document, Entry, EntryValue, FileReads, Head, Looked, Operation, Place,
-    Session, Site, Snapshot, Spent, Tree,
+    ActionSize, Change, ChangeState, Document, DocumentReads, Entry, EntryValue, FileReads, Head, Looked,
+    Operation, Place, Session, Site, Snapshot, Spent, Tree,
 };
 
-/// A read transaction; it ends when dropped.
-pub(super) struct SqliteSnapshot<'p> {
+/// The reads of a transaction through its connection: of a snapshot, or of a write.
+pub(super) struct SqliteSnapshot<C> {
+    pub(super) connection: C,
+}
+
+/// A connection with a read transaction, which ends when dropped.
+pub(super) struct Reader<'p> {
     provider: &'p SqliteProvider,
     connection: Option<Connection>,
 }
 
-impl<'p> SqliteSnapshot<'p> {
+impl<'p> SqliteSnapshot<Reader<'p>> {
     pub(super) fn open(provider: &'p SqliteProvider) -> Result<Self> {
         let connection = provider.reader()?;
         begin(&connection, TransactionBehavior::Deferred)?;
@@ -25,15 +32,19 @@ impl<'p> SqliteSnapshot<'p> {
             .prepare_cached("SELECT count(*) FROM meta")
             .and_then(|mut statement| statement.query_row([], |_| Ok(())))
             .map_err(failed)?;
-        Ok(SqliteSnapshot { provider, connection: Some(connection) })
+        Ok(SqliteSnapshot { connection: Reader { provider, connection: Some(connection) } })
     }
+}
 
-    fn connection(&self) -> &Connection {
+impl Deref for Reader<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
         self.connection.as_ref().expect("held until dropped")
     }
 }
 
-impl Drop for SqliteSnapshot<'_> {
+impl Drop for Reader<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take()
             && connection.execute_batch("ROLLBACK").is_ok()
@@ -43,87 +54,97 @@ impl Drop for SqliteSnapshot<'_> {
     }
 }
 
-/// Implements the reads for a snapshot and for a transaction: both read through a connection.
-macro_rules! snapshot_through_connection {
-    ($type:ty) => {
-        impl Snapshot for $type {
-            fn site(&self) -> Result<Site> {
-                heads::site(self.connection())
-            }
-            fn head(&self, org: &str) -> Result<Option<Head>> {
-                heads::head(self.connection(), org)
-            }
-            fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
-                heads::heads(self.connection(), after, limit)
-            }
-            fn document(&self, at: Place) -> Result<Option<Document>> {
-                document(self.connection(), at)
-            }
-            fn neighbour(&self, at: Place) -> Result<Option<String>> {
-                neighbour(self.connection(), at)
-            }
-            fn changes(
-                &self,
-                org: &str,
-                def: &Def,
-                after: (Version, &str),
-                gone_from: Version,
-                visit: &mut dyn FnMut(Change) -> Result<bool>,
-            ) -> Result<u64> {
-                changes(self.connection(), org, def, after, gone_from, visit)
-            }
-            fn count(
-                &self,
-                org: &str,
-                def: &Def,
-                v: Version,
-                gone_from: Version,
-                minute: u64,
-            ) -> Result<Looked<u64>> {
-                count(self.connection(), org, def, v, gone_from, minute)
-            }
-            fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Looked<Vec<String>>> {
-                members(self.connection(), org, def, v, minute)
-            }
-            fn tree(&self, at: Place) -> Result<Option<Tree>> {
-                trees::tree(self.connection(), at)
-            }
-            fn due_trees(
-                &self,
-                org: &str,
-                after: (&str, &str),
-                before: Version,
-                limit: usize,
-            ) -> Result<Vec<(String, String, Tree)>> {
-                trees::due(self.connection(), org, after, before, limit)
-            }
-            fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
-                is_held(self.connection(), at, scope, entry)
-            }
-            fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {
-                operations::session(self.connection(), org, session)
-            }
-            fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>> {
-                operations::operation(self.connection(), org, account, id)
-            }
-            fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
-                operations::spent(self.connection(), org, account, id)
-            }
-            fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
-                operations::actors(self.connection(), org, after, more_than, limit)
-            }
-            fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
-                operations::actions_of(self.connection(), goblin, below, limit)
-            }
-            fn files(&self) -> &dyn FileReads {
-                self.connection()
-            }
-        }
-    };
-}
-pub(super) use snapshot_through_connection;
+impl<C: Deref<Target = Connection>> DocumentReads for SqliteSnapshot<C> {
+    fn document(&self, at: Place) -> Result<Option<Document>> {
+        document(&self.connection, at)
+    }
 
-snapshot_through_connection!(SqliteSnapshot<'_>);
+    fn neighbour(&self, at: Place) -> Result<Option<String>> {
+        neighbour(&self.connection, at)
+    }
+
+    fn changes(
+        &self,
+        org: &str,
+        def: &Def,
+        after: (Version, &str),
+        gone_from: Version,
+        visit: &mut dyn FnMut(Change) -> Result<bool>,
+    ) -> Result<u64> {
+        changes(&self.connection, org, def, after, gone_from, visit)
+    }
+
+    fn count(
+        &self,
+        org: &str,
+        def: &Def,
+        v: Version,
+        gone_from: Version,
+        minute: u64,
+    ) -> Result<Looked<u64>> {
+        count(&self.connection, org, def, v, gone_from, minute)
+    }
+
+    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Looked<Vec<String>>> {
+        members(&self.connection, org, def, v, minute)
+    }
+
+    fn tree(&self, at: Place) -> Result<Option<Tree>> {
+        trees::tree(&self.connection, at)
+    }
+
+    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
+        is_held(&self.connection, at, scope, entry)
+    }
+}
+
+impl<C: Deref<Target = Connection>> Snapshot for SqliteSnapshot<C> {
+    fn site(&self) -> Result<Site> {
+        heads::site(&self.connection)
+    }
+
+    fn head(&self, org: &str) -> Result<Option<Head>> {
+        heads::head(&self.connection, org)
+    }
+
+    fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
+        heads::heads(&self.connection, after, limit)
+    }
+
+    fn due_trees(
+        &self,
+        org: &str,
+        after: (&str, &str),
+        before: Version,
+        limit: usize,
+    ) -> Result<Vec<(String, String, Tree)>> {
+        trees::due(&self.connection, org, after, before, limit)
+    }
+
+    fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {
+        operations::session(&self.connection, org, session)
+    }
+
+    fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>> {
+        operations::operation(&self.connection, org, account, id)
+    }
+
+    fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
+        operations::spent(&self.connection, org, account, id)
+    }
+
+    fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
+        operations::actors(&self.connection, org, after, more_than, limit)
+    }
+
+    fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
+        operations::actions_of(&self.connection, goblin, below, limit)
+    }
+
+    fn files(&self) -> &dyn FileReads {
+        &*self.connection
+    }
+}
 
 pub(super) fn one<T>(
     connection: &Connection,
@@ -203,36 +224,36 @@ pub(super) fn changes(
     visit: &mut dyn FnMut(Change) -> Result<bool>,
 ) -> Result<u64> {
     let class = def.class().as_str();
-    // Data is read for living members only. The planner walks the covering index and looks each of them up. Rows that are
+    // Data is read of members and of tombstones that are not left out. The planner walks the covering index and looks each of them up. Rows that are
     // left out are looked at all the same, so they are left out here, where they can be counted.
     let sql = match def.kind() {
         DefKind::Class => {
-            "SELECT pk, v, deleted * 2, max_life, CASE deleted WHEN 0 THEN data ELSE x'' END
+            "SELECT pk, v, deleted * 2, max_life, CASE WHEN deleted = 0 OR v >= ?5 THEN data ELSE x'' END
              FROM documents INDEXED BY documents_v
              WHERE org = ?1 AND class = ?2 AND (v, pk) > (?3, ?4)
              ORDER BY v, pk"
         }
         DefKind::Document(_) => {
-            "SELECT pk, v, deleted * 2, max_life, CASE deleted WHEN 0 THEN data ELSE x'' END
+            "SELECT pk, v, deleted * 2, max_life, CASE WHEN deleted = 0 OR v >= ?5 THEN data ELSE x'' END
              FROM documents INDEXED BY documents_pk
-             WHERE org = ?1 AND class = ?2 AND pk = ?5 AND (v, pk) > (?3, ?4)"
+             WHERE org = ?1 AND class = ?2 AND pk = ?6 AND (v, pk) > (?3, ?4)"
         }
         DefKind::Collection(..) => {
             "SELECT m.pk, m.v, m.del, m.max_life, coalesce(d.data, x'')
              FROM memberships m INDEXED BY memberships_v
              LEFT JOIN documents d INDEXED BY documents_pk
-               ON m.del = 0 AND d.org = m.org AND d.class = m.class AND d.pk = m.pk
-             WHERE m.org = ?1 AND m.class = ?2 AND m.collection = ?5 AND m.hash = ?6
+               ON (m.del = 0 OR (m.del = 2 AND m.v >= ?5)) AND d.org = m.org AND d.class = m.class AND d.pk = m.pk
+             WHERE m.org = ?1 AND m.class = ?2 AND m.collection = ?6 AND m.hash = ?7
                AND (m.v, m.pk) > (?3, ?4)
              ORDER BY m.v, m.pk"
         }
     };
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
     let mut rows = match def.kind() {
-        DefKind::Class => statement.query(params![org, class, v, pk]),
-        DefKind::Document(only) => statement.query(params![org, class, v, pk, only.as_str()]),
+        DefKind::Class => statement.query(params![org, class, v, pk, gone_from]),
+        DefKind::Document(only) => statement.query(params![org, class, v, pk, gone_from, only.as_str()]),
         DefKind::Collection(name, hash) => {
-            statement.query(params![org, class, v, pk, name.as_str(), hash.as_str()])
+            statement.query(params![org, class, v, pk, gone_from, name.as_str(), hash.as_str()])
         }
     }
     .map_err(failed)?;

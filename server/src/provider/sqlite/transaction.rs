@@ -6,19 +6,17 @@ use escale::Result;
 use escale::model::{Def, Version};
 use rusqlite::{Connection, Params, TransactionBehavior, params};
 
-use super::read::{
-    all, changes, count, del_of, document, document_of, is_held, members, neighbour,
-    snapshot_through_connection,
-};
-use super::{Writer, begin, damaged, failed, feed, heads, operations, trees};
+use super::read::{SqliteSnapshot, all, del_of, document_of};
+use super::turn::Writer;
+use super::{begin, damaged, failed, feed, heads, operations, trees};
 use crate::provider::{
-    Action, ActionSize, Change, Document, Edit, Entry, EntryValue, FeedRow, FileEdits, FileReads, Head, Link,
-    Looked, Operation, Place, Purged, Removed, Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, Document, Edit, Entry, EntryValue, FeedRow, FileEdits, Head, Link, Operation, Place, Purged,
+    Removed, Session, Snapshot, Transaction, Tree, Trimmed,
 };
 
 /// A write transaction; rolled back if dropped before its commit.
 pub(super) struct SqliteTransaction<'p> {
-    connection: Writer<'p>,
+    reads: SqliteSnapshot<Writer<'p>>,
     /// The org that it writes; empty for maintenance.
     org: String,
     committed: bool,
@@ -28,21 +26,22 @@ impl<'p> SqliteTransaction<'p> {
     pub(super) fn begin(connection: Writer<'p>, org: &str, wait: Duration) -> Result<Self> {
         connection.busy_timeout(wait).map_err(failed)?;
         begin(&connection, TransactionBehavior::Immediate)?;
-        Ok(SqliteTransaction { connection, org: org.to_owned(), committed: false })
+        let reads = SqliteSnapshot { connection };
+        Ok(SqliteTransaction { reads, org: org.to_owned(), committed: false })
     }
 
     pub(super) fn connection(&self) -> &Connection {
-        &self.connection
+        &self.reads.connection
     }
 
     fn run(&self, sql: &str, params: impl Params) -> Result<usize> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let mut statement = self.connection().prepare_cached(sql).map_err(failed)?;
         statement.execute(params).map_err(failed)
     }
 
     /// Makes everything durable. Returns the number of commits of the file.
     pub(super) fn end(&mut self) -> Result<u64> {
-        let commits = heads::count_commit(&self.connection)?;
+        let commits = heads::count_commit(self.connection())?;
         self.run("COMMIT", [])?;
         self.committed = true;
         Ok(commits)
@@ -53,14 +52,16 @@ impl Drop for SqliteTransaction<'_> {
     fn drop(&mut self) {
         if !self.committed {
             // This fails if SQLite has already rolled back by itself, and then there is nothing left to undo.
-            drop(self.connection.execute_batch("ROLLBACK"));
+            drop(self.connection().execute_batch("ROLLBACK"));
         }
     }
 }
 
-snapshot_through_connection!(SqliteTransaction<'_>);
-
 impl Edit for SqliteTransaction<'_> {
+    fn snapshot(&self) -> &dyn Snapshot {
+        &self.reads
+    }
+
     fn put_document(&mut self, at: Place, d: &Document) -> Result<()> {
         let shown = serde_json::to_string(&d.shown).map_err(|_| damaged("a document's columns"))?;
         self.run(
@@ -121,11 +122,11 @@ impl Edit for SqliteTransaction<'_> {
     }
 
     fn put_tree(&mut self, at: Place, tree: &Tree) -> Result<()> {
-        trees::put(&self.connection, at, tree)
+        trees::put(self.connection(), at, tree)
     }
 
     fn remove_tree(&mut self, at: Place) -> Result<()> {
-        trees::remove(&self.connection, at)
+        trees::remove(self.connection(), at)
     }
 
     fn edit_files(&mut self) -> &mut dyn FileEdits {
@@ -135,16 +136,16 @@ impl Edit for SqliteTransaction<'_> {
 
 impl Transaction for SqliteTransaction<'_> {
     fn put_head(&mut self, head: &Head) -> Result<()> {
-        heads::put_head(&self.connection, &self.org, head)
+        heads::put_head(self.connection(), &self.org, head)
     }
 
     fn append_feed(&mut self, row: &FeedRow) -> Result<()> {
-        feed::append(&self.connection, row)
+        feed::append(self.connection(), row)
     }
 
     fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<Purged> {
         let gone = all(
-            &self.connection,
+            self.connection(),
             "SELECT class, pk, v, deleted, max_life, ttl, shown, data FROM documents
              WHERE org = ?4 AND ttl <= ?1 AND v < ?2 LIMIT ?3",
             params![now, horizon, limit as u64, self.org],
@@ -169,7 +170,7 @@ impl Transaction for SqliteTransaction<'_> {
 
     fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<Vec<String>> {
         let org = self.org.clone();
-        let found = trees::below(&self.connection, (&org, collection), below, limit)?;
+        let found = trees::below(self.connection(), (&org, collection), below, limit)?;
         for (pk, document) in &found {
             let at = Place { org: &org, class: collection.class().as_str(), pk };
             self.remove_shown(at, document)?;
@@ -178,19 +179,19 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn trim_items(&mut self, collection: &Def, keep: u64, below: Version, limit: usize) -> Result<Trimmed> {
-        trees::trim(&self.connection, (&self.org, collection), keep, below, limit)
+        trees::trim(self.connection(), (&self.org, collection), keep, below, limit)
     }
 
     fn put_session(&mut self, session: &str, to: &Session) -> Result<()> {
-        operations::put_session(&self.connection, &self.org, session, to)
+        operations::put_session(self.connection(), &self.org, session, to)
     }
 
     fn append_operation(&mut self, account: &str, operation: &Operation) -> Result<()> {
-        operations::append_operation(&self.connection, &self.org, account, operation)
+        operations::append_operation(self.connection(), &self.org, account, operation)
     }
 
     fn append_action(&mut self, action: &Action) -> Result<()> {
-        operations::append_action(&self.connection, action)
+        operations::append_action(self.connection(), action)
     }
 
     fn savepoint(&mut self) -> Result<()> {
@@ -206,11 +207,11 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn purge_operations(&mut self, before: u64, limit: usize) -> Result<Removed> {
-        operations::purge_operations(&self.connection, &self.org, before, limit)
+        operations::purge_operations(self.connection(), &self.org, before, limit)
     }
 
     fn remove_actions(&mut self, goblin: &str, upto: i64, limit: usize) -> Result<Removed> {
-        operations::remove_actions(&self.connection, goblin, upto, limit)
+        operations::remove_actions(self.connection(), goblin, upto, limit)
     }
 
     fn commit(mut self: Box<Self>) -> Result<u64> {

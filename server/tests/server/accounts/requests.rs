@@ -140,14 +140,8 @@ fn r74_wraps_of_other_parameters_are_refused() {
     let with = |change: &dyn Fn(&mut Map)| {
         let mut wrap = one.wrap();
         change(wrap.as_map_mut().unwrap());
-        let request = map([
-            ("p", Value::from(1)),
-            ("do", Value::from("sign-up")),
-            ("login", Value::from("ada")),
-            ("pub", Value::Bytes(public_of(1).to_vec())),
-            ("wraps", Value::Array(vec![wrap])),
-        ]);
-        code(desk.ask(&request, None))
+        let request = desk.signing_up("ada", 1, vec![wrap], None).unwrap();
+        code(desk.ask(&Value::Map(request), None))
     };
     let number = |n: i64| move |wrap: &mut Map| drop(wrap.insert("rounds".into(), Value::from(n)));
     for rounds in [0, 1, 599_999, 10_000_001, i64::from(u32::MAX) + 1] {

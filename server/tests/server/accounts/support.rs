@@ -1,7 +1,10 @@
 //! A client of the endpoint `account`, whose secrets are X themselves: nothing here derives a key from a passphrase.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
 
+use aes_gcm::aead::{Aead, Payload};
+use aes_gcm::{Aes256Gcm, Key, Nonce};
 use escale::codec::pack;
 use escale::model::Value;
 use escale::{Code, Result};
@@ -9,14 +12,44 @@ use escale_server::accounts::{AccountTokens, Auth, Entered, SignUp, answer, sign
 use escale_server::engine::Engine;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
+use x25519_dalek::{X25519_BASEPOINT_BYTES, x25519};
 
 pub type Map = BTreeMap<String, Value>;
 
 pub const ORG: &str = "o";
 
-/// The key of an account, by a number.
+/// The private key of an account, by a number.
+pub fn private_of(n: u8) -> [u8; 32] {
+    sha(&[b"private", &[n]])
+}
+
+/// Its public key.
 pub fn public_of(n: u8) -> [u8; 32] {
-    sha(&[b"public", &[n]])
+    x25519(private_of(n), X25519_BASEPOINT_BYTES)
+}
+
+/// The private key of one of these public keys.
+fn owner_of(public: &[u8]) -> [u8; 32] {
+    static OWNERS: OnceLock<HashMap<[u8; 32], [u8; 32]>> = OnceLock::new();
+    let owners = OWNERS.get_or_init(|| (0..=u8::MAX).map(|n| (public_of(n), private_of(n))).collect());
+    owners[public]
+}
+
+/// The key that the owner of a private key shares with a server, for one purpose.
+pub fn shared_key(private: [u8; 32], server_key: &[u8], purpose: &str) -> [u8; 32] {
+    let shared = x25519(private, server_key.try_into().unwrap());
+    let public = x25519(private, X25519_BASEPOINT_BYTES);
+    hmac(&shared, &[b"escale/1/", purpose.as_bytes(), &[0], server_key, &public].concat())
+}
+
+/// The token of an answer to a sign-in, if this private key opens it.
+pub fn token_of(private: [u8; 32], answer: &Value, auth: &[u8]) -> Option<String> {
+    let key = shared_key(private, &bytes("serverKey", answer), "token");
+    let sealed = bytes("token", answer);
+    let (nonce, msg) = sealed.split_first_chunk::<12>()?;
+    let cipher = Aes256Gcm::new(&Key::<Aes256Gcm>::from(key));
+    let opened = cipher.decrypt(&Nonce::from(*nonce), Payload { msg, aad: auth }).ok()?;
+    Some(String::from_utf8(opened).unwrap())
 }
 
 fn sha(parts: &[&[u8]]) -> [u8; 32] {
@@ -130,13 +163,50 @@ impl<'e> Desk<'e> {
         invite: Option<&str>,
     ) -> Result<String> {
         let wraps = secrets.iter().map(|secret| secret.wrap()).collect();
-        let mut request = request_of("sign-up", login);
-        request.insert("pub".into(), Value::Bytes(public_of(public).to_vec()));
-        request.insert("wraps".into(), Value::Array(wraps));
-        if let Some(invite) = invite {
-            request.insert("invite".into(), Value::from(invite));
-        }
+        let request = self.signing_up(login, public, wraps, invite)?;
         Ok(text("account", &self.ask(&Value::Map(request), None)?))
+    }
+
+    /// A sign-up with the proof of its key.
+    pub fn signing_up(&self, login: &str, n: u8, wraps: Vec<Value>, invite: Option<&str>) -> Result<Map> {
+        let started = self.ask(&Value::Map(request_of("start", login)), None)?;
+        Ok(self.signing_up_with(&started, (ORG, login), (private_of(n), public_of(n)), wraps, invite))
+    }
+
+    /// The same for an answer to `start`. The private key need not be that of the public one.
+    pub fn signing_up_with(
+        &self,
+        started: &Value,
+        (org, login): (&str, &str),
+        (private, public): ([u8; 32], [u8; 32]),
+        wraps: Vec<Value>,
+        invite: Option<&str>,
+    ) -> Map {
+        let mut other = Map::from([
+            ("pub".to_owned(), Value::Bytes(public.to_vec())),
+            ("wraps".to_owned(), Value::Array(wraps)),
+        ]);
+        other.extend(invite.map(|invite| ("invite".to_owned(), Value::from(invite))));
+        self.nonce.set(self.nonce.get().wrapping_add(1));
+        let (challenge, nonce) = (bytes("challenge", started), [self.nonce.get(); 32]);
+        let auth = Auth {
+            request: "sign-up",
+            org,
+            login,
+            wrap: "",
+            challenge: challenge.as_slice().try_into().unwrap(),
+            nonce: &nonce,
+            rounds: 0,
+            kdf: "none",
+            other: &pack(&other).unwrap(),
+        };
+        let proof = hmac(&shared_key(private, &bytes("serverKey", started), "sign-up"), &auth.bytes());
+        let mut request = request_of("sign-up", login);
+        request.extend(other);
+        request.insert("challenge".into(), Value::Bytes(challenge));
+        request.insert("nonce".into(), Value::Bytes(nonce.to_vec()));
+        request.insert("proof".into(), Value::Bytes(proof.to_vec()));
+        request
     }
 
     pub fn challenge(&self, login: &str, wrap: &str) -> (Vec<u8>, String, u64) {
@@ -183,16 +253,15 @@ impl<'e> Desk<'e> {
             of.insert("id".into(), Value::from(id));
         }
         let other = Map::from([("device".to_owned(), Value::Map(of))]);
-        let request = self.proven("sign-in", login, secret, other.clone());
+        let request = self.proven("sign-in", login, secret, other);
         let answer = self.ask(&Value::Map(request.clone()), None)?;
-        let of_request = |name: &str| bytes(name, &Value::Map(request.clone()));
-        let nonce: [u8; 32] = of_request("nonce").try_into().unwrap();
-        let auth = auth_of("sign-in", login, secret, &other, (&of_request("challenge"), &nonce));
+        let auth = auth_of_sign_in(login, secret, &request);
         let (public, wrapped) = (bytes("pub", &answer), bytes("wrapped", &answer));
         assert_eq!(wrapped, secret.wrapped());
         let signed = signature(&derive(&secret.x, "server"), &auth, &public, &wrapped);
         assert_eq!(bytes("signature", &answer), signed);
-        Ok((text("token", &answer), text("device", &answer)))
+        let token = token_of(owner_of(&public), &answer, &auth).expect("a token for the owner");
+        Ok((token, text("device", &answer)))
     }
 
     pub fn change(
@@ -238,6 +307,14 @@ fn request_of(name: &str, login: &str) -> Map {
         unreachable!()
     };
     map
+}
+
+/// The bytes that the proof of a sign-in covers.
+pub fn auth_of_sign_in(login: &str, secret: &Secret, request: &Map) -> Vec<u8> {
+    let field = |name: &str| bytes(name, &Value::Map(request.clone()));
+    let other = Map::from([("device".to_owned(), request["device"].clone())]);
+    let nonce: [u8; 32] = field("nonce").try_into().unwrap();
+    auth_of("sign-in", login, secret, &other, (&field("challenge"), &nonce))
 }
 
 fn auth_of(name: &str, login: &str, secret: &Secret, other: &Map, at: (&[u8], &[u8; 32])) -> Vec<u8> {

@@ -54,7 +54,7 @@ impl Reference {
             }
             match self.operate_one(clock, asking, op) {
                 Ok(result) => {
-                    room = room.saturating_sub(weight(&result));
+                    room = room.saturating_sub(result_bytes(&result));
                     results.push(result);
                 }
                 Err(why) => {
@@ -75,7 +75,7 @@ impl Reference {
             let is_other = known.is_some_and(|known| known.result.is_some() && known.name != op.act.name());
             if let Some(known) = known.filter(|_| room > 0 && !is_other) {
                 let result = self.known_result(known, &op.id);
-                room = room.saturating_sub(weight(&result));
+                room = room.saturating_sub(result_bytes(&result));
                 results.push(result);
             } else if known.is_some() && place > first {
                 at.map(|at: usize| results.remove(at));
@@ -142,7 +142,7 @@ impl Reference {
         found.retain(|change| change.state == State::Alive || change.v >= gone_from);
         found.sort_by(|a, b| (a.v, &a.pk).cmp(&(b.v, &b.pk)));
         let bytes = |change: &Change| match change.state {
-            State::Alive => data(&self.map_of(org, class, &change.pk)).as_bytes().len() + self.seal_bytes,
+            State::Alive => data(&self.map_of(org, class, &change.pk)).as_bytes().len(),
             _ => 0,
         };
         found.into_iter().map(|change| (change.clone(), bytes(&change))).collect()
@@ -310,7 +310,7 @@ struct Change {
 }
 
 /// The bytes of a result that can be large.
-fn weight(result: &OpResult) -> usize {
+fn result_bytes(result: &OpResult) -> usize {
     let value = result.ok.as_ref().and_then(|ok| ok.value.as_ref());
     let doc = result.fault.as_ref().and_then(|fault| fault.doc.as_ref()).and_then(|row| row.data.as_ref());
     value.map_or(0, |value| encode(Format::Msgpack, value).unwrap().len())

@@ -442,7 +442,6 @@ impl World {
                 if declares {
                     self.reference.declare("kind");
                 }
-                self.reference.seal_bytes = if self.is_sealed { 33 } else { 1 };
                 self.check();
             }
             7 => self.check(),

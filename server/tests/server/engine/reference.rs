@@ -158,8 +158,6 @@ pub struct Asking<'a> {
 
 pub struct Reference {
     pub settings: Settings,
-    /// Bytes that a seal adds to stored data.
-    pub seal_bytes: usize,
     /// The collections of notes, and whether each is of a list.
     pub collections: Vec<(&'static str, bool)>,
     pub tables: Tables,
@@ -196,7 +194,6 @@ impl Reference {
     pub fn new(settings: Settings) -> Self {
         Reference {
             settings,
-            seal_bytes: 1,
             collections: vec![("shelf", false), ("tags", true), ("author", false)],
             tables: Tables::default(),
             sessions: BTreeMap::new(),

@@ -60,7 +60,7 @@ impl World {
             let state = state.map(|bytes| {
                 let (org, document) = goblin.split_once('/').unwrap();
                 let (class, pk) = document.split_once('@').unwrap();
-                let bytes = seal(self.is_sealed).open(Place { org, class, pk }, v, &bytes).unwrap();
+                let bytes = seal(self.is_sealed).open_state(Place { org, class, pk }, v, &bytes).unwrap();
                 escale::codec::Data::from_bytes(&bytes).unwrap().to_map().unwrap()
             });
             (goblin, state, v, commit)

@@ -106,15 +106,10 @@ async fn r74_empty_attempts_count_for_nothing_and_flush_nothing() {
 async fn r74_ten_sign_ups_an_hour_are_ten() {
     let world = world();
     let running = serving(&world).await;
+    let desk = Desk::new(&world.engine);
     let made = |n: u8| {
-        let one = Secret::passphrase("one");
-        map([
-            ("p", Value::from(1)),
-            ("do", Value::from("sign-up")),
-            ("login", Value::from(format!("login-{n}").as_str())),
-            ("pub", Value::Bytes(public_of(n).to_vec())),
-            ("wraps", Value::Array(vec![one.wrap()])),
-        ])
+        let wraps = vec![Secret::passphrase("one").wrap()];
+        Value::Map(desk.signing_up(&format!("login-{n}"), n, wraps, None).unwrap())
     };
     let broken = |n: u8| {
         let Value::Map(mut map) = made(n) else { unreachable!() };
@@ -183,14 +178,8 @@ fn r74_an_unknown_login_has_the_rounds_of_some_account() {
     let make = |login: &str, public: u8, rounds: i64| {
         let mut wrap = Secret::passphrase("one").wrap();
         wrap.as_map_mut().unwrap().insert("rounds".into(), Value::from(rounds));
-        let request = map([
-            ("p", Value::from(1)),
-            ("do", Value::from("sign-up")),
-            ("login", Value::from(login)),
-            ("pub", Value::Bytes(public_of(public).to_vec())),
-            ("wraps", Value::Array(vec![wrap])),
-        ]);
-        desk.ask(&request, None).unwrap();
+        let request = desk.signing_up(login, public, vec![wrap], None).unwrap();
+        desk.ask(&Value::Map(request), None).unwrap();
     };
     let rounds = |login: &str| desk.challenge(login, "passphrase").2;
     let unknown = || (0..200).map(|n| rounds(&format!("nobody-{n}"))).collect::<Vec<_>>();

@@ -214,12 +214,12 @@ fn a_schema_is_checked_without_a_database() {
         let Output { status, stdout, stderr } = output.unwrap();
         (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
     };
-    let good = r#"{"Todo":{"key":["id"],"indexes":{"done":"bool"}},"List":{"key":["id"]}}"#;
+    let good = r#"{"Todo":{"key":["id"],"indexes":{"done":"boolean"}},"List":{"key":["id"]}}"#;
     assert_eq!(check(good), (Some(0), "schema.json: List, Todo\n".to_owned(), String::new()));
-    let (code, out, err) = check(r#"{"Todo":{"key":["id"],"indexes":{"done":"boolean"}}}"#);
+    let (code, out, err) = check(r#"{"Todo":{"key":["id"],"indexes":{"done":"bool"}}}"#);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     let said =
-        escale::model::schema::Schema::from_json(r#"{"Todo":{"key":["id"],"indexes":{"done":"boolean"}}}"#);
+        escale::model::schema::Schema::from_json(r#"{"Todo":{"key":["id"],"indexes":{"done":"bool"}}}"#);
     assert!(err.contains("bad_schema") && err.contains(said.unwrap_err().detail()), "{err}");
     assert!(check("{").2.contains("schema.json"), "the file is named");
     // Rights are read too, and collections that no rule of `read` decides are named.

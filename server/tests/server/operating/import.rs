@@ -30,7 +30,7 @@ fn lines(n: usize) -> String {
 }
 
 #[test]
-fn only_what_changed_is_stamped() {
+fn changed_rows_alone_are_stamped() {
     let world = world();
     assert_eq!(run(&world.engine, &lines(1_200)).unwrap(), summary(1_200, 1_200, 0, 0));
     let before = pull(&world.engine, &def("Note"), 0);

@@ -104,7 +104,7 @@ fn instances_that_open_a_new_database_at_once_make_it_once() {
             scope.spawn(|| database.open());
         }
     });
-    assert_eq!(database.raw().rows("SELECT format FROM escale.migrations").len(), 4);
+    assert_eq!(database.raw().rows("SELECT format FROM escale.migrations").len(), 5);
     assert_eq!(database.raw().rows("SELECT 1 FROM escale.site").len(), 1);
 }
 

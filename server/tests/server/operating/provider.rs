@@ -42,7 +42,7 @@ fn a_newer_format_is_refused_and_left_untouched() {
     let path = folder.path().join("escale.db");
     drop(SqliteProvider::open(&path, &first_site(1).unwrap()).unwrap());
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute_batch("PRAGMA user_version = 8; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    raw.execute_batch("PRAGMA user_version = 9; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(raw);
     let before = std::fs::read(&path).unwrap();
     let error = SqliteProvider::open(&path, &first_site(1).unwrap()).err().unwrap();
@@ -50,13 +50,14 @@ fn a_newer_format_is_refused_and_left_untouched() {
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
-const FORMATS: [&str; 6] = [
+const FORMATS: [&str; 7] = [
     include_str!("../../../src/provider/sqlite/tables.sql"),
     include_str!("../../../src/provider/sqlite/operations.sql"),
     include_str!("../../../src/provider/sqlite/spent.sql"),
     include_str!("../../../src/provider/sqlite/heads.sql"),
     include_str!("../../../src/provider/sqlite/trees.sql"),
     include_str!("../../../src/provider/sqlite/files.sql"),
+    include_str!("../../../src/provider/sqlite/kept.sql"),
 ];
 
 /// A file of an older format, in which two orgs were written to.
@@ -82,7 +83,7 @@ fn older(path: &Path, format: usize) {
 
 #[test]
 fn each_format_before_is_brought_up() {
-    for format in [2, 3, 4, 5, 6] {
+    for format in 2..=7 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("escale.db");
         older(&path, format.min(3));
@@ -111,13 +112,13 @@ fn each_format_before_is_brought_up() {
         assert_eq!(heads, [("o".to_owned(), Head { kept, ..head.clone() }), ("p".to_owned(), head)]);
         let mut tx = provider.write("o", std::time::Duration::ZERO).unwrap();
         let place = Place { org: "o", class: "C", pk: "p" };
-        assert_eq!(tx.tree(place).unwrap(), None);
+        assert_eq!(tx.snapshot().tree(place).unwrap(), None);
         tx.put_tree(place, &Tree { floor: 7, ..Tree::default() }).unwrap();
-        assert!(!tx.files().has_files().unwrap());
+        assert!(!tx.snapshot().files().has_files().unwrap());
         tx.edit_files().refer(place, "sha").unwrap();
-        assert_eq!(tx.operation("o", "x", "a").unwrap().unwrap().session, "s");
+        assert_eq!(tx.snapshot().operation("o", "x", "a").unwrap().unwrap().session, "s");
         assert_eq!(tx.purge_operations(6, 9).unwrap().rows, 1);
-        assert_eq!(tx.spent("o", "x", "a").unwrap(), Some(Spent { v: Some(7) }));
+        assert_eq!(tx.snapshot().spent("o", "x", "a").unwrap(), Some(Spent { v: Some(7) }));
         assert_eq!(tx.commit().unwrap(), commits + 1);
     }
 }

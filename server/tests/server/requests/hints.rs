@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use escale::codec::{Format, ServerFrame};
 use escale::model::{Def, Epoch, Pk, Value, Version};
-use escale_server::engine::Writing;
+use escale_server::engine::WriteTx;
 use escale_server::http::Running;
 use escale_server::settings::Settings;
 
@@ -136,7 +136,7 @@ async fn whoever_does_not_read_is_told_the_last_version_once() {
 #[tokio::test]
 async fn r17_single_items_that_end_with_their_parent_are_told() {
     let world = items::items();
-    let put = |w: &mut Writing<'_>, asso: &str, num: &str| w.put("Adh", items::adh(asso, num)).map(drop);
+    let put = |w: &mut WriteTx<'_>, asso: &str, num: &str| w.put("Adh", items::adh(asso, num)).map(drop);
     items::write(&world.engine, |w| {
         w.put("Asso", items::asso("a"))?;
         w.put("Asso", items::asso("b"))?;

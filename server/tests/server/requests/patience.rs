@@ -90,7 +90,7 @@ async fn a_request_that_takes_too_long_is_answered_without_its_end() {
 }
 
 #[tokio::test]
-async fn whoever_reads_nothing_is_dropped() {
+async fn a_reader_of_nothing_is_dropped() {
     // More than the system buffers for a reader that does not read.
     let world = world_with(Settings { page_bytes: 16 << 20, ..Settings::default() });
     for n in 0..14 {

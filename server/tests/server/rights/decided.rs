@@ -258,7 +258,7 @@ fn r86_an_unreadable_document_is_told_as_such() {
     let at = Place { org: "o", class: "Draft", pk: &pk(&["1"]) };
     engine.write("o", |w| w.put("Draft", doc(&[("id", "1")])).map(drop)).unwrap();
     let mut tx = engine.provider().maintain(std::time::Duration::from_secs(1)).unwrap();
-    let mut document = tx.document(at).unwrap().unwrap();
+    let mut document = tx.snapshot().document(at).unwrap().unwrap();
     document.data = vec![0xff];
     tx.put_document(at, &document).unwrap();
     tx.commit().unwrap();

@@ -18,6 +18,7 @@ use super::support::*;
 #[cfg(feature = "postgres")]
 use crate::support::base::Base;
 use crate::support::chance::Chance;
+use crate::support::proof::times;
 use crate::support::world::{NOON, def as parsed, sub};
 
 const GROUPS: [&str; 2] = ["g", "h"];
@@ -249,7 +250,7 @@ fn play_on(
 /// `ESCALE_RIGHTS` sets the number of requests.
 #[test]
 fn r86_random_requests_get_the_answers_of_the_oracle() {
-    let requests = std::env::var("ESCALE_RIGHTS").map_or(6_000, |n| n.parse().expect("a number"));
+    let requests = times("ESCALE_RIGHTS", 6_000) as usize;
     let (mut chance, mut sums) = (Chance::new(), [0; 5]);
     for first in (0..requests).step_by(REQUESTS_MAX) {
         let counts = play(RIGHTS, &mut chance, (requests - first).min(REQUESTS_MAX));

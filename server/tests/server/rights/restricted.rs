@@ -243,7 +243,7 @@ fn r89_a_function_restricts_in_addition() {
     assert_eq!((restriction.account, restriction.org), (1, 0));
 }
 
-/// A blocked operation got its result: the same id is answered alike once the restriction has ended.
+/// A blocked operation got its result, of which nothing is kept. It is judged again, and never executed under its number.
 #[test]
 fn r89_a_blocked_operation_was_refused_and_those_behind_it_run() {
     let (engine, _) = engine_of(SCHEMA);
@@ -267,6 +267,9 @@ fn r89_a_blocked_operation_was_refused_and_those_behind_it_run() {
         results.into_iter().map(|result| result.fault.map_or("ok".into(), |fault| fault.code)).collect()
     };
     assert_eq!(codes(), ["blocked", "ok", "blocked", "ok"]);
-    assert_eq!(root.code("org.set", of_org(&[])), "ok");
     assert_eq!(codes(), ["blocked", "ok", "blocked", "ok"]);
+    assert_eq!(root.code("org.set", of_org(&[])), "ok");
+    // Those that were executed are known. Nothing is said of the other blocked one.
+    assert_eq!(codes(), ["session_reused", "ok", "ok"]);
+    assert_eq!(bob.rows(&single("Note", &["x"])), Ok(Vec::new()));
 }

@@ -91,24 +91,33 @@ pub struct Client<'e> {
     pub caller: Caller,
     session: String,
     seq: u64,
+    ids: u64,
 }
 
 impl<'e> Client<'e> {
     pub fn new(engine: &'e Engine, org: &'static str, account: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let session = format!("s{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        Client { engine, org, caller: of(account), session, seq: 0 }
+        Client { engine, org, caller: of(account), session, seq: 0, ids: 0 }
     }
 
-    /// Sends one operation.
+    /// Sends one operation. The reply says with which number the session goes on.
     pub fn run(&mut self, name: &str, args: Value) -> OpResult {
-        self.seq += 1;
-        let session = &self.session;
-        let id = format!("{session}-{}", self.seq);
-        let op = Op { id, seq: self.seq, name: name.into(), args, at: 0, after: None };
-        let request = SyncRequest { ops: vec![op], ..SyncRequest::of(session) };
-        let mut reply = self.sync(&request).unwrap();
-        reply.results.remove(0)
+        self.ids += 1;
+        let session = self.session.clone();
+        let id = format!("{session}-{}", self.ids);
+        loop {
+            let seq = self.seq + 1;
+            let op = Op { id: id.clone(), seq, name: name.into(), args: args.clone(), at: 0, after: None };
+            let request = SyncRequest { ops: vec![op], ..SyncRequest::of(&*session) };
+            let mut reply = self.sync(&request).unwrap();
+            self.seq = reply.seq;
+            let result = reply.results.remove(0);
+            // Nothing was kept of the numbers so far. The session begins again at once.
+            if seq == 1 || result.fault.as_ref().is_none_or(|fault| fault.code != "order_gap") {
+                return result;
+            }
+        }
     }
 
     /// Sends a request, restricted as a transport finds the caller.

@@ -259,7 +259,7 @@ fn r11_a_database_put_back_tells_how_far_it_had_come() {
 enum Step {
     Send { from: u64, n: u64, at: usize, lost: bool },
     Twice { from: u64, n: u64 },
-    Beside { first: (u64, u64), second: (u64, u64) },
+    Backup { first: (u64, u64), second: (u64, u64) },
     Rename,
     Restart,
     Pass { ms: u64 },
@@ -270,7 +270,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (window(), 0..2_usize, any::<bool>()).prop_map(|((from, n), at, lost)| Step::Send { from, n, at, lost }),
         2 => window().prop_map(|(from, n)| Step::Twice { from, n }),
-        3 => (window(), window()).prop_map(|(first, second)| Step::Beside { first, second }),
+        3 => (window(), window()).prop_map(|(first, second)| Step::Backup { first, second }),
         1 => Just(Step::Rename),
         1 => Just(Step::Restart),
         1 => (0..5_000_u64).prop_map(|ms| Step::Pass { ms }),
@@ -351,7 +351,7 @@ impl Client {
                 assert_eq!(first, second);
                 self.take(second);
             }
-            Step::Beside { first, second } => {
+            Step::Backup { first, second } => {
                 let name = self.name();
                 let (one, other) = (self.ops(first), self.ops(second));
                 let (one, other) = std::thread::scope(|scope| {

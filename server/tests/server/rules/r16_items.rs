@@ -45,7 +45,7 @@ fn r16_an_item_without_a_living_parent_is_not_found() {
     let pk = Pk::from_key(&["p", "1"]).unwrap();
     assert_eq!(world.engine.write("o", |w| w.get("Adh", pk.as_str())).unwrap().value, None);
     // In one write, the order decides.
-    let both = |w: &mut escale_server::engine::Writing<'_>| {
+    let both = |w: &mut escale_server::engine::WriteTx<'_>| {
         w.put("Adh", adh("q", "1"))?;
         w.put("Asso", asso("q")).map(drop)
     };
@@ -169,7 +169,7 @@ fn r16_items_that_were_purged_do_not_count_for_ever() {
     let pk = Pk::from_key(&["p"]).unwrap();
     let mut tx = world.engine.provider().write("o", std::time::Duration::ZERO).unwrap();
     let at = escale_server::provider::Place { org: "o", class: "Asso", pk: pk.as_str() };
-    let held = tx.tree(at).unwrap().unwrap();
+    let held = tx.snapshot().tree(at).unwrap().unwrap();
     let full = escale_server::provider::Tree { items: escale::limits::ITEMS_MAX as u64, ..held };
     tx.put_tree(at, &full).unwrap();
     tx.commit().unwrap();

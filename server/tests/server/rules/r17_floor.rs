@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use escale::model::Def;
 use escale_server::clock::{Clock, ManualClock};
-use escale_server::engine::{Engine, Writing};
+use escale_server::engine::{Engine, WriteTx};
 use escale_server::settings::Settings;
 use proptest::prelude::*;
 
@@ -65,7 +65,7 @@ struct Model {
 
 impl Model {
     /// Writes to the model and to the server, which must agree.
-    fn write(&mut self, w: &mut Writing<'_>, write: &Write, now: u64) -> escale::Result<()> {
+    fn write(&mut self, w: &mut WriteTx<'_>, write: &Write, now: u64) -> escale::Result<()> {
         match write {
             Write::Parent(true) => {
                 w.put("Asso", asso("p"))?;
@@ -336,7 +336,7 @@ fn r17_a_write_is_above_everything_in_its_tree() {
     let pk = escale::model::Pk::from_key(&["p"]).unwrap();
     let at = escale_server::provider::Place { org: "o", class: "Asso", pk: pk.as_str() };
     let mut tx = world.engine.provider().write("o", std::time::Duration::ZERO).unwrap();
-    let held = tx.tree(at).unwrap().unwrap();
+    let held = tx.snapshot().tree(at).unwrap().unwrap();
     tx.put_tree(at, &escale_server::provider::Tree { v: ahead, ..held }).unwrap();
     tx.commit().unwrap();
     let v = write(&world.engine, |w| w.put("Adh", adh("p", "5")).map(drop));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use escale::model::Value;
 use escale_server::clock::ManualClock;
-use escale_server::engine::{Engine, Writing};
+use escale_server::engine::{Engine, WriteTx};
 use escale_server::settings::Settings;
 use proptest::prelude::*;
 
@@ -71,7 +71,7 @@ struct Copy {
 
 impl Copy {
     /// Writes to the server and to this copy. Both must agree whether the write is possible.
-    fn write(&mut self, w: &mut Writing<'_>, write: &Write, edition: i64) -> escale::Result<()> {
+    fn write(&mut self, w: &mut WriteTx<'_>, write: &Write, edition: i64) -> escale::Result<()> {
         let with = |map: BTreeMap<String, Value>| {
             map.into_iter().chain([("edition".to_owned(), edition.into())]).collect::<BTreeMap<_, _>>()
         };

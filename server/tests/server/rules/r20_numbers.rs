@@ -6,7 +6,7 @@ use std::sync::Arc;
 use escale::model::schema::Schema;
 use escale::model::{Def, DefKind, Pk, Value};
 use escale_server::clock::{Clock, ManualClock};
-use escale_server::engine::{Engine, Opening, Writing};
+use escale_server::engine::{Engine, Opening, WriteTx};
 use escale_server::provider::{Place, TOMBSTONES_MAX, Tree};
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
@@ -85,7 +85,7 @@ impl Model {
     }
 
     /// Writes to the model and to the server, which must agree.
-    fn write(&mut self, w: &mut Writing<'_>, id: &str, write: &Write, now: u64) -> escale::Result<()> {
+    fn write(&mut self, w: &mut WriteTx<'_>, id: &str, write: &Write, now: u64) -> escale::Result<()> {
         let text = |map: BTreeMap<String, Value>, text: u8| {
             map.into_iter()
                 .chain([("text".to_owned(), Value::from(i64::from(text)))])

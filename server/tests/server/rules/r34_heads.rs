@@ -120,7 +120,7 @@ impl Site {
 
     fn mark(&self) -> Mark {
         match &self.memory {
-            None => Mark::beside(&Engine::database_in(self.folder.path())),
+            None => Mark::next_to(&Engine::database_in(self.folder.path())),
             Some((_, mark)) => Mark::in_memory(mark),
         }
     }

@@ -292,7 +292,7 @@ fn r4_a_document_that_is_not_older_starts_the_write_again() {
     let pk = escale::model::Pk::from_key(&["a"]).unwrap();
     let at = Place { org: "o", class: "Note", pk: pk.as_str() };
     let mut tx = world.engine.provider().write("o", Duration::ZERO).unwrap();
-    let document = tx.document(at).unwrap().unwrap();
+    let document = tx.snapshot().document(at).unwrap().unwrap();
     tx.put_document(at, &Document { v: NOON + 90, ..document }).unwrap();
     tx.commit().unwrap();
     let mut runs = 0;
@@ -302,7 +302,7 @@ fn r4_a_document_that_is_not_older_starts_the_write_again() {
     });
     assert_eq!((written.unwrap().v, runs), (Some(NOON + 91), 2));
     let mut tx = world.engine.provider().write("o", Duration::ZERO).unwrap();
-    let document = tx.document(at).unwrap().unwrap();
+    let document = tx.snapshot().document(at).unwrap().unwrap();
     tx.put_document(at, &Document { v: NOON + 190, ..document }).unwrap();
     tx.commit().unwrap();
     // The same for an operation, behind another one of its group.

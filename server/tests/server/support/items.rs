@@ -7,7 +7,7 @@ use std::sync::Arc;
 use escale::model::schema::Schema;
 use escale::model::{Def, Pk, Value};
 use escale_server::clock::ManualClock;
-use escale_server::engine::{Engine, Opening, Writing};
+use escale_server::engine::{Engine, Opening, WriteTx};
 use escale_server::provider::{Place, Tree};
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
@@ -16,7 +16,7 @@ use crate::support::world::{NOON, World};
 
 pub const ITEMS: &str = r#"{
     "Asso": { "key": ["id"], "collections": { "city": { "key": ["city"], "mutable": true } } },
-    "Adh":  { "in": "Asso", "key": ["asso", "num"], "indexes": { "joined": "int" } },
+    "Adh":  { "in": "Asso", "key": ["asso", "num"], "indexes": { "joined": "integer" } },
     "Sta":  { "in": "Asso", "key": ["asso"] },
     "Scan": { "in": "Asso", "key": ["asso", "page"], "raw": true }
 }"#;
@@ -24,7 +24,7 @@ pub const ITEMS: &str = r#"{
 /// The same on the clock `sequence`, and notes on the clock `time`.
 pub const NUMBERED: &str = r#"{
     "Asso": { "key": ["id"], "clock": "sequence" },
-    "Adh":  { "in": "Asso", "key": ["asso", "num"], "indexes": { "joined": "int" } },
+    "Adh":  { "in": "Asso", "key": ["asso", "num"], "indexes": { "joined": "integer" } },
     "Sta":  { "in": "Asso", "key": ["asso"] },
     "Note": { "key": ["id"], "collections": { "shelf": { "key": ["shelf"] } } }
 }"#;
@@ -82,7 +82,7 @@ pub fn single(asso: &str, num: &str) -> Def {
 }
 
 /// Runs a write, and returns its version.
-pub fn write(engine: &Engine, run: impl FnMut(&mut Writing<'_>) -> escale::Result<()>) -> u64 {
+pub fn write(engine: &Engine, run: impl FnMut(&mut WriteTx<'_>) -> escale::Result<()>) -> u64 {
     engine.write("o", run).unwrap().v.unwrap()
 }
 

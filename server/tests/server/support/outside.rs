@@ -32,6 +32,16 @@ impl Outside {
     /// The same at an address, as after a restart.
     pub fn start_at(folder: &Path, data: &str, listen: &str, args: &[&str]) -> Self {
         std::fs::write(folder.join("schema.json"), SCHEMA).unwrap();
+        Self::run(folder, data, listen, args)
+    }
+
+    /// The same with the schema that is in the folder.
+    pub fn with_schema(folder: &Path, schema: &str, args: &[&str]) -> Self {
+        std::fs::write(folder.join("schema.json"), schema).unwrap();
+        Self::run(folder, "data", "127.0.0.1:0", args)
+    }
+
+    fn run(folder: &Path, data: &str, listen: &str, args: &[&str]) -> Self {
         let built = std::env::var("CROWD_SERVER").ok();
         let mut command = Command::new(built.as_deref().unwrap_or(env!("CARGO_BIN_EXE_escale-server")));
         command.args(["serve", "--schema", "schema.json", "--data", data, "--listen", listen]);

@@ -3,11 +3,8 @@
 use std::io::Write;
 use std::time::Instant;
 
-/// How often to repeat something: the number in the environment variable, or the usual one.
-pub fn times(variable: &str, usual: u64) -> u64 {
-    let given = std::env::var(variable).ok().filter(|text| !text.is_empty());
-    given.map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
-}
+/// How often to repeat something: the number in the environment variable, or the usual one by the dial of all tests.
+pub use escale_testkit::seeds::count as times;
 
 /// Prints a proof without violations; a violation has panicked before. It bypasses the capture of test
 /// output, so that every run shows it.

@@ -34,7 +34,7 @@ pub const SCHEMA: &str = r#"{
             "author": { "key": ["author"] }
         },
         "indexes": {
-            "size": "int",
+            "size": "integer",
             "mail": { "type": "hash", "unique": true },
             "isbn": { "type": "string", "unique": true, "global": true }
         }

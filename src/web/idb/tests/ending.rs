@@ -48,7 +48,7 @@ async fn no_transaction_of_a_leader_waits_for_its_page_to_end() {
     store.header().await.expect("read");
     store.get(Table::State, &[RecordKey([1; 16])]).await.expect("read");
     store.read_pages(&[RecordKey([1; 16])]).await.expect("read");
-    store.witness().await.expect("read");
+    store.backup_header().await.expect("read");
     store
         .commit(Batch { mark: Some(Sealed::stand_in([2])), generation: Some(1), ..one(2) })
         .await

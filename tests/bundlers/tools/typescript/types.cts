@@ -1,7 +1,7 @@
 import { defineSchema, open, type Document } from "escale";
 import { open as openInline } from "escale/inline";
 
-const schema = defineSchema({ Note: { key: ["id"], properties: { done: "boolean" }, indexes: { size: "int" } } });
+const schema = defineSchema({ Note: { key: ["id"], properties: { done: "boolean" }, indexes: { size: "integer" } } });
 
 export async function first(): Promise<boolean | undefined> {
   const session = await open({ org: "demo", schema, mode: "avion", passphrase: "x" });

@@ -2,7 +2,7 @@ import { defineSchema, init, open, type Document } from "escale";
 import { open as openInline } from "escale/inline";
 import wasm from "escale/escale.wasm";
 
-const schema = defineSchema({ Note: { key: ["id"], properties: { done: "boolean" }, indexes: { size: "int" } } });
+const schema = defineSchema({ Note: { key: ["id"], properties: { done: "boolean" }, indexes: { size: "integer" } } });
 
 export async function first(): Promise<boolean | undefined> {
   await init(wasm);

@@ -25,7 +25,7 @@ export async function openFilms(name, options) {
 /** Adds a film, unless a document has it. Resolves with whether it was added, once the document is saved. */
 export async function addFilm(name, { seed, bytes }) {
   const { session } = sessions[name];
-  const films = session.collection("Film", {});
+  const films = session.collection("Film", {}, { keep: "forever" });
   const isWaiting = session.pending().length > 0;
   if (isWaiting || films.docs.length > 0) return false;
   const files = await session.files();
@@ -55,7 +55,7 @@ export const allSent = (name) =>
 /** Reads the film, and compares each piece with the original's SHA-256. Resolves with the number of bytes. */
 export async function checkFilm(name, { seed, bytes }) {
   const { session } = sessions[name];
-  const [{ file }] = await session.collection("Film", {}).ready;
+  const [{ file }] = await session.collection("Film", {}).whenReady();
   const files = await session.files();
   const hash = async (data) => new Uint8Array(await crypto.subtle.digest("SHA-256", data)).join();
   let [at, held, count] = [0, new Uint8Array(0), 0];

@@ -86,7 +86,7 @@ function when(name, what, listen) {
 /** The documents of a match, once it is completely loaded. */
 export async function loaded(name, className, match) {
   const collection = sessions[name].session.collection(className, match);
-  return collection.ready;
+  return collection.whenReady();
 }
 
 /** The stores of the page. Each has a backup database with its high-water mark. */

@@ -8,7 +8,7 @@ import { createRoot } from "react-dom/client";
 
 import { makePageServer } from "./page-server.js";
 
-const schema = defineSchema({ Note: { key: ["id"], collections: { list: { key: ["list"] } }, indexes: { at: "int" } } });
+const schema = defineSchema({ Note: { key: ["id"], collections: { list: { key: ["list"] } }, indexes: { at: "integer" } } });
 const { EscaleProvider, useLive, useDocument, useQuery, useStatus, usePending, useRefused } = createHooks();
 
 /** The listeners that the session has for components. */
@@ -30,26 +30,11 @@ function counted(subscribe) {
 
 function watch(session) {
   for (const value of [session.status, session.refused]) value.subscribe = counted(value.subscribe.bind(value));
-  const hold = session.hold.bind(session);
-  session.hold = (...args) => {
-    const held = hold(...args);
-    return Object.create(held, { subscribe: { value: counted(held.subscribe) } });
+  const collection = session.collection.bind(session);
+  session.collection = (...args) => {
+    const list = collection(...args);
+    return Object.create(list, { subscribe: { value: counted(list.subscribe) } });
   };
-}
-
-/** The server of the page gives every note for any def: this one gives a document alone where it is asked for. */
-function server() {
-  const { adapter } = makePageServer();
-  const only = (part) => {
-    const pk = /^Note@(.+)$/.exec(part.def)?.[1];
-    const own = (one) => pk === undefined || (one.pk ?? one) === pk;
-    return { ...part, rows: part.rows.filter(own), ...(part.present && { present: part.present.filter(own) }) };
-  };
-  const sync = async (request) => {
-    const reply = await adapter.sync(request);
-    return { ...reply, parts: reply.parts.map(only) };
-  };
-  return { ...adapter, sync };
 }
 
 function Notes() {
@@ -64,7 +49,7 @@ function Notes() {
 
 /** Opens a session with some notes, and renders a page that shows them on demand. */
 export async function begin() {
-  const session = await open({ org: "mounts", schema, server: server(), key: new Uint8Array(32) });
+  const session = await open({ org: "mounts", schema, server: makePageServer(schema).adapter, key: new Uint8Array(32) });
   for (let n = 0; n < 5; n++) await session.put("Note", { id: `n${n}`, list: "a", at: n }).accepted;
   watch(session);
   let show;

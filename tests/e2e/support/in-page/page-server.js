@@ -1,52 +1,23 @@
-// A server within the page: an adapter object that keeps notes in memory and executes `doc.put`, each operation once.
+// A server within the page: an adapter object over the engine of `escale-handler`, on a storage in memory.
+import { Engine, memory, run, textOfValue, valueOfText } from "../../../../handler/src/engine/index.mjs";
 
+const ORG = "page";
 const DELTA = 10;
-
-async function shaS(text) {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
-  const chars = btoa(String.fromCharCode(...digest.subarray(3, 19)));
-  return chars.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-}
+const CALLER = { account: "", mayWrite: true };
 
 /** Makes `{ adapter, notes, executed }`: `executed` has the ids of the executed operations. */
-export function makePageServer() {
-  // The page's own clock may be made to fail.
-  const start = 1_700_000_000_000;
-  let clock = start;
-  const rows = new Map();
-  const results = new Map();
-  const sessions = new Map();
+export function makePageServer({ classes } = { classes: { Note: { key: ["id"] } } }) {
+  // The page's own clock may be made to fail. This one moves at each look, so that a later pull brings later writes only.
+  let time = 1_700_000_000_000;
+  const clock = () => (time += 100 * DELTA);
   const executed = [];
   let hear = () => {};
-
-  async function execute(session, op) {
-    if (results.has(op.id)) return results.get(op.id);
-    const last = sessions.get(session) ?? 0;
-    if (op.seq !== last + 1) {
-      return { id: op.id, fault: { code: "order_gap", kind: "C", phase: 0, message: "a gap" } };
-    }
-    sessions.set(session, op.seq);
-    clock += 1;
-    executed.push(op.id);
-    const pk = await shaS(op.args.data.id);
-    rows.set(pk, { pk, v: clock, data: op.args.data });
-    const result = { id: op.id, ok: { v: clock } };
-    results.set(op.id, result);
-    return result;
-  }
+  const engine = new Engine({ storage: memory(), schema: classes, clock, deltaMs: DELTA, writeMs: Infinity, before: ({ id }) => executed.push(id) });
 
   const adapter = {
     async sync(request) {
-      const done = [];
-      for (const op of request.ops) done.push(await execute(request.session, op));
-      clock += 100 * DELTA;
-      const parts = request.subs.map(([def, v]) => ({
-        def,
-        rows: [...rows.values()].filter((row) => row.v >= v).sort((a, b) => a.v - b.v),
-        left: [],
-        ...(v === 0 ? { present: [...rows.keys()] } : {}),
-      }));
-      return { p: 1, epoch: [start, "page"], now: clock, delta: DELTA, seq: sessions.get(request.session) ?? 0, results: done, parts };
+      const { session, epoch, ops, subs } = valueOfText(JSON.stringify(request));
+      return JSON.parse(textOfValue(run(engine.sync(ORG, CALLER, { session, epoch, ops, subs }))));
     },
     listen(_defs, on) {
       hear = on;
@@ -55,5 +26,5 @@ export function makePageServer() {
       };
     },
   };
-  return { adapter, executed, notes: () => [...rows.values()].map(({ data }) => data.id).sort() };
+  return { adapter, executed, notes: () => run(engine.documents(ORG, "Note")).map(({ data }) => data.id).sort() };
 }

@@ -315,7 +315,7 @@ async fn back(site: &Site, what: &str) -> Duration {
 
 #[test]
 fn r42_all_sessions_of_a_site_come_back_from_storms() {
-    let sessions = std::env::var("SESSIONS").map_or(1_000, |text| text.parse().unwrap());
+    let sessions = usize::try_from(seeds::count("SESSIONS", 1_000)).unwrap();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let seed = seeds::start();

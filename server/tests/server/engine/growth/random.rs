@@ -6,13 +6,13 @@ use std::time::Duration;
 use escale::codec::Data;
 use escale::model::Value;
 use escale_server::engine::{Filing, Object, sha_of};
-use escale_server::provider::Place;
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
 use super::stored::*;
 use crate::support::chance::Chance;
 use crate::support::operating::{key_args, op, put_args, told, with};
+use crate::support::proof::times;
 
 /// A random operation, and an object that it may reference.
 fn act(chance: &mut Chance, objects: &[Object], depth: u32) -> (&'static str, Value) {
@@ -74,8 +74,8 @@ fn act(chance: &mut Chance, objects: &[Object], depth: u32) -> (&'static str, Va
 #[test]
 fn a_request_adds_ten_times_its_bytes_and_64_kib_at_most() {
     let mut chance = Chance::new();
-    let rounds = std::env::var("ESCALE_GROWTH").map_or(6, |n| n.parse().expect("a number"));
-    let (mut accepted, mut refused, mut ended_early) = (0, 0, 0);
+    let rounds = times("ESCALE_GROWTH", 6) as usize;
+    let (mut accepted, mut refused, mut ended_early, mut without_right) = (0, 0, 0, 0);
     for round in 0..rounds {
         let seal = || if round % 2 == 0 { Seal::clear() } else { Seal::with_key(&[7; 32]) };
         let world = stored(Settings { journal_max: 2, ..Settings::default() }, seal());
@@ -89,13 +89,15 @@ fn a_request_adds_ten_times_its_bytes_and_64_kib_at_most() {
         let sessions = ["s".to_owned(), "t".repeat(1_000)];
         let mut numbers: BTreeMap<(String, String), u64> = BTreeMap::new();
         let mut last_id = 0;
+        let limit = Value::from([("of", Value::from("ann")), ("documents", Value::from(4))]);
+        assert!(world.one("root", "limit", "quota.set", limit).ok.is_some());
         for _ in 0..40 {
-            let account = chance.pick(&["ann", "ann", "bob", "reader"]);
+            let account = chance.pick(&["ann", "ann", "bob", "reader", "blocked"]);
             let before = world.bytes();
             if chance.is(15) {
                 let object = chance.pick(&objects);
                 let put = Filing::of(&world.engine).put_object("o", &caller(account), &object);
-                assert_eq!(put.is_ok(), account != "reader");
+                assert_eq!(put.is_ok(), !["reader", "blocked"].contains(&account));
                 assert!(world.bytes().saturating_sub(before) <= allowed(object.bytes().len() as u64));
                 continue;
             }
@@ -117,20 +119,31 @@ fn a_request_adds_ten_times_its_bytes_and_64_kib_at_most() {
                 "{account} sent {sent} bytes, which added {added}: {:?}",
                 told(&reply)
             );
+            let by_right = |code: &str| ["forbidden", "blocked", "quota_exceeded"].contains(&code);
+            let may_write = !["reader", "blocked"].contains(&account);
+            if !may_write || told(&reply).iter().all(|(_, code)| by_right(code)) {
+                // The session's number, and the account's number of sessions.
+                let most = if *seq == 0 { session.len() as u64 + 300 } else { 1 };
+                assert!(added <= most, "{account} may not, and added {added}: {:?}", told(&reply));
+                without_right += reply.results.len();
+            }
             *seq = reply.seq;
             accepted += reply.results.iter().filter(|result| result.ok.is_some()).count();
             refused += reply.results.iter().filter(|result| result.fault.is_some()).count();
-            ended_early += usize::from(reply.results.len() < ops.len() && account != "reader");
+            ended_early += usize::from(reply.results.len() < ops.len() && may_write);
             let (head, rows) = world.kept();
             assert_eq!(head, rows, "the bytes of results and journal");
             // The same once more adds no more than a number.
             let before = world.bytes();
             let (again, _) = world.ask(account, &session, ops[..reply.results.len()].to_vec());
-            // The documents of conflicts may have become larger meanwhile, so that fewer results have room.
-            assert!(
-                told(&reply).starts_with(&told(&again))
-                    && again.results.is_empty() == reply.results.is_empty()
-            );
+            // The documents of conflicts may have become larger meanwhile, so that fewer results have room. A refusal
+            // by rights is judged again: there may be room in a quota now, and then it is not executed.
+            let first: BTreeMap<_, _> = told(&reply).into_iter().collect();
+            for (id, code) in told(&again) {
+                let is_judged = code == "session_reused" && by_right(first[id]);
+                assert!(first[id] == code || is_judged, "{code} after {}", first[id]);
+            }
+            assert_eq!(again.results.is_empty(), reply.results.is_empty());
             assert!(world.bytes() <= before + 1, "the number of commits has another digit");
             world.clock.advance(chance.pick(&[0, 1, 1_000]));
             if chance.is(10) {
@@ -144,13 +157,15 @@ fn a_request_adds_ten_times_its_bytes_and_64_kib_at_most() {
             let Some(last) = found.last() else { break };
             after = Some((last.org.clone(), last.class.clone(), last.pk.clone()));
             for one in found.iter().filter(|one| !one.document.deleted && !one.class.starts_with('#')) {
-                let at = Place { org: &one.org, class: &one.class, pk: &one.pk };
-                let data =
-                    Data::from_bytes(&seal().open(at, one.document.v, &one.document.data).unwrap()).unwrap();
+                let at = one.place();
+                let data = Data::from_bytes(&seal().open_document(at, &one.document).unwrap()).unwrap();
                 assert_eq!(states[&at.goblin()].last().unwrap().as_ref(), Some(&data.to_map().unwrap()));
             }
         }
     }
-    eprintln!("{accepted} accepted, {refused} refused, {ended_early} requests ended early");
-    assert!(accepted > 20 * rounds && refused > 20 * rounds, "{accepted}, {refused}");
+    eprintln!(
+        "{accepted} accepted, {refused} refused, {without_right} of them by right, {ended_early} requests ended early"
+    );
+    assert!(accepted > 20 * rounds && without_right > 20 * rounds, "{accepted}, {refused}, {without_right}");
+    assert!(refused > without_right);
 }

@@ -9,7 +9,7 @@ use escale::codec::{Data, Format, Op, OpResult, SyncReply, SyncRequest, decode, 
 use escale::model::Value;
 use escale::model::schema::Schema;
 use escale_server::clock::ManualClock;
-use escale_server::engine::{Caller, Engine, Opening};
+use escale_server::engine::{Caller, Engine, Opening, Restriction};
 use escale_server::provider::Place;
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
@@ -21,7 +21,7 @@ const SCHEMA: &str = r#"{
     "Note": { "key": ["id"], "quota": { "by": "owner" }, "properties": { "file": "file" },
         "collections": { "tags": { "key": ["tags"], "list": true, "mutable": true },
                          "owner": { "key": ["owner"], "mutable": true } },
-        "indexes": { "size": "int", "words": "list" } },
+        "indexes": { "size": "integer", "words": "string[]" } },
     "Book": { "key": ["id"] },
     "Page": { "in": "Book", "key": ["book", "number"] },
     "Closed": { "key": ["id"], "rights": { "create": "admin", "update": "admin", "delete": "admin" } },
@@ -62,7 +62,8 @@ fn open(folder: &Path, clock: &Arc<ManualClock>, settings: Settings, seal: Seal)
 
 pub fn caller(account: &str) -> Caller {
     let may_write = account != "reader";
-    Caller { account: account.into(), may_write, is_admin: account == "root", ..Caller::default() }
+    let restriction = Restriction { org: 0, account: u8::from(account == "blocked") };
+    Caller { account: account.into(), may_write, is_admin: account == "root", restriction }
 }
 
 impl Stored {
@@ -134,7 +135,7 @@ impl Stored {
             let (goblin, kind): (String, String) = (row.get(0).unwrap(), row.get(1).unwrap());
             let (v, action): (u64, Option<Vec<u8>>) = (row.get(2).unwrap(), row.get(3).unwrap());
             let opened =
-                action.map(|bytes| seal.open(Place::of_goblin(&goblin).unwrap(), v, &bytes).unwrap());
+                action.map(|bytes| seal.open_state(Place::of_goblin(&goblin).unwrap(), v, &bytes).unwrap());
             let own = states.entry(goblin.clone()).or_default();
             let state = match (kind.as_str(), opened) {
                 ("persist", opened) => {

@@ -13,6 +13,7 @@ use crate::rights::support::*;
 use crate::support::chance::Chance;
 use crate::support::client::*;
 use crate::support::items::world_of;
+use crate::support::proof::times;
 use crate::support::world::*;
 
 /// The class whose hint is the last one of a step.
@@ -203,7 +204,7 @@ async fn started(world: &World) -> Running {
 /// `ESCALE_RIGHTS` sets the number of requests of the oracle; this takes a step for each forty.
 #[tokio::test]
 async fn r99_every_hint_is_one_that_the_oracle_allows() {
-    let requests = std::env::var("ESCALE_RIGHTS").map_or(6_000, |n| n.parse().expect("a number"));
+    let requests = times("ESCALE_RIGHTS", 6_000) as usize;
     let mut chance = Chance::new();
     // A session says little in ten seconds.
     for first in (0..requests / 40).step_by(150) {

@@ -1,0 +1,39 @@
+/** Transactions of IndexedDB. A transaction waits for nothing but its own requests, and has happened on `complete` alone. */
+
+/** The result of a request, or the end of a transaction. */
+export const settled = <T>(asked: IDBRequest<T> | IDBTransaction): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const done = ({ target }: Event): void => resolve((target as IDBRequest<T>).result);
+    // A request that fails says so to its transaction, too.
+    const failed = ({ target }: Event): void => reject((target as IDBRequest).error ?? new DOMException("aborted", "AbortError"));
+    Object.assign(asked, { onsuccess: done, oncomplete: done, onerror: failed, onabort: failed });
+  });
+
+/** Opens a database with these tables, and makes it if there is none. */
+export function openDatabase(databases: IDBFactory, name: string, ...tables: string[]): Promise<IDBDatabase> {
+  const opening = databases.open(name, 1);
+  opening.onupgradeneeded = () => {
+    for (const table of tables) opening.result.createObjectStore(table);
+  };
+  return settled(opening);
+}
+
+/** Runs a transaction on all tables. If the work fails, nothing of it has happened. */
+export async function transact<T>(
+  database: IDBDatabase,
+  mode: IDBTransactionMode,
+  durability: IDBTransactionDurability,
+  work: (transaction: IDBTransaction) => Promise<T>,
+): Promise<T> {
+  const transaction = database.transaction(Array.from(database.objectStoreNames), mode, { durability });
+  const working = work(transaction).catch((error: unknown) => {
+    try {
+      transaction.abort();
+    } catch {
+      // The request that failed has ended it.
+    }
+    throw error;
+  });
+  const [result] = await Promise.all([working, settled(transaction)]);
+  return result;
+}

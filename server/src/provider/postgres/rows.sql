@@ -1,0 +1,2 @@
+-- Format 5: a sealed document is bound to its row. The tables are the same. An earlier program could open no such document,
+-- and would store others in the form before.

@@ -1,0 +1,13 @@
+// The dial of the random tests in JavaScript: the same as `testkit/src/seeds.rs` (docs/testing.md).
+
+/**
+ * How often to repeat something: the number in the environment variable, or the usual one, or ten times as many with
+ * ESCALE_EFFORT=proof. Throws at any other effort, and at a variable that holds no number.
+ */
+export function count(variable, usual, env = process.env) {
+  const { ESCALE_EFFORT: effort, [variable]: given } = env;
+  if (effort && effort !== "proof") throw new Error(`ESCALE_EFFORT is proof or not set: ${effort}`);
+  if (!given) return effort ? usual * 10 : usual;
+  if (!/^\d+$/.test(given)) throw new Error(`${variable} is a number: ${given}`);
+  return Number(given);
+}

@@ -1,0 +1,17 @@
+// The dial of the random tests in JavaScript.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { count } from "../../testkit/effort.mjs";
+
+test("the dial is ten times the usual number, and a test's own variable counts more", () => {
+  assert.equal(count("KILLS", 3, {}), 3);
+  assert.equal(count("KILLS", 3, { KILLS: "", ESCALE_EFFORT: "" }), 3);
+  assert.equal(count("KILLS", 3, { ESCALE_EFFORT: "proof" }), 30);
+  assert.equal(count("KILLS", 3, { ESCALE_EFFORT: "proof", KILLS: "7" }), 7);
+});
+
+test("a misspelt effort and a count that is no number are errors, and no short run", () => {
+  assert.throws(() => count("KILLS", 3, { ESCALE_EFFORT: "profo" }), /ESCALE_EFFORT is proof/);
+  assert.throws(() => count("KILLS", 3, { KILLS: "many" }), /KILLS is a number/);
+});
