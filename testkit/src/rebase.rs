@@ -231,7 +231,8 @@ impl Chain {
                 let step = &mut write.steps[at].1;
                 // It may have been deleted before.
                 let before = met[&doc].deleted.clone();
-                let deleted = result.is_none().then(|| before.unwrap_or((step.base.clone(), theirs.clone())));
+                let deleted =
+                    result.is_none().then(|| before.clone().unwrap_or((step.base.clone(), theirs.clone())));
                 let mut expected = Expected::By(write.number);
                 if theirs.is_none() && result.is_none() {
                     // Both sides have deleted it.
@@ -246,7 +247,11 @@ impl Chain {
                         step.kinds = vec![result.clone().map_or(Kind::Delete, Kind::Put)];
                         write.amended += 1;
                     }
-                    (step.base, step.mine) = (theirs, result.clone());
+                    let kept = before.filter(|_| policy == Policy::Merge);
+                    let (from, onto) = kept.unwrap_or((step.base.clone(), theirs.clone()));
+                    // Who brings a document back has changed no more of it than before.
+                    let is_back = policy == Policy::Merge && onto.is_none();
+                    (step.base, step.mine) = (if is_back { from } else { theirs }, result.clone());
                 }
                 met.insert(doc, Met { doc: result, deleted, expected });
             }

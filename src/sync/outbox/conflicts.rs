@@ -127,13 +127,16 @@ fn settle_write(
             // deletion.
             return Ok(false);
         }
+        let of_both = ground.deleted.as_ref().filter(|_| policy == Policy::Merge);
+        let (from, onto) = of_both.map_or((&base, theirs), |(base, theirs)| (base, theirs));
         let settled = if policy == Policy::Custom {
             app.settle(&class, base.as_ref(), mine.as_ref(), theirs.as_ref())?
         } else {
-            let of_both = ground.deleted.as_ref().filter(|_| policy == Policy::Merge);
-            let (base, theirs) = of_both.map_or((&base, theirs), |(base, theirs)| (base, theirs));
-            settle(policy, base.as_ref(), mine.as_ref(), theirs.as_ref())
+            settle(policy, from.as_ref(), mine.as_ref(), onto.as_ref())
         };
+        // A write that brings a document back has changed no more of it than before: somebody else may bring it back first.
+        let stands_on =
+            data_of(if policy == Policy::Merge && onto.is_none() { from } else { theirs }.as_ref())?;
         let result = match settled {
             Settlement::Theirs => {
                 discard(ctx, table, &op, met, next)?;
@@ -152,9 +155,9 @@ fn settle_write(
         if becomes.as_ref().and_then(Option::as_ref).is_some_and(|write| !is_possible(ctx, key, write)) {
             return Ok(false);
         }
-        judged.push((ground, becomes, result, (base, mine)));
+        judged.push((ground, becomes, result, stands_on, (base, mine)));
     }
-    for (ground, becomes, result, (base, mine)) in judged {
+    for (ground, becomes, result, stands_on, (base, mine)) in judged {
         let (key, theirs) = (&ground.key, &ground.theirs);
         let Some(op) = table.at(order).cloned() else { break };
         let id = &op.state.issued.id;
@@ -167,17 +170,12 @@ fn settle_write(
         let expected = on_it.clone().filter(|_| matches!(becomes, Some(None)));
         match becomes {
             // It has the intended result as it is.
-            None => stand(
-                table,
-                order,
-                (key, &ctx.memory.class_name(key)),
-                ground.expected.clone(),
-                data_of(theirs.as_ref())?,
-            ),
+            None => {
+                stand(table, order, (key, &ctx.memory.class_name(key)), ground.expected.clone(), stands_on);
+            }
             Some(write) => {
                 if let Some(write) = op.with_settled(key, write) {
-                    let base = data_of(theirs.as_ref())?;
-                    issue_in_place(ctx, table, order, (key, on_it), write, base, refused_at)?;
+                    issue_in_place(ctx, table, order, (key, on_it), write, stands_on, refused_at)?;
                 } else {
                     let (v, replaces) = (refused_at.unwrap_or(0), table.give_up(ctx, order));
                     table.tell_end(ctx, id, replaces, Ok(v));

@@ -6,7 +6,8 @@ use escale::store::MemoryDevice;
 use escale::sync::{Application, Event, Mode, Reader};
 use escale::{Code, Error, Result};
 use escale_testkit::schema::key;
-use escale_testkit::server::ModelServer;
+
+use escale_testkit::server::{ModelServer, Write as ServerWrite};
 use escale_testkit::world::writes::Counters;
 
 use super::random_chains::{Calls, document};
@@ -160,6 +161,28 @@ fn r92_the_write_that_is_held_behind_a_conflict_is_not_sent_as_it_was() {
     let mut driver = driver.reopen(Mode::Synced, Policy::Merge);
     driver.settle(&mut server);
     assert_eq!(form(&server), BOTH);
+}
+
+/// Somebody deletes the document, and makes it again before the write that brings it back arrives. Seed 62546 of the simulator
+/// found it, with a server that was restored.
+#[test]
+fn r92_a_write_that_brings_a_document_back_changes_no_more_of_it() {
+    for writes in 1..3 {
+        let (mut server, mut driver, _) = offline(Policy::Merge);
+        for label in 1..=writes {
+            driver.patch(0, &[("label", if label == writes { 2 } else { 1 })]);
+        }
+        let v = server.db.highest + 1;
+        server.db.write(v, &[ServerWrite::Delete(key(0))]);
+        driver.feed(Event::Network(true));
+        let (number, request) = driver.sent.take().expect("a request");
+        let reply = driver.answer(&mut server, &request);
+        driver.feed(Event::Replied { number, reply: Ok(reply) });
+        put(&mut server, 0, document(0, &[("label", 0), ("note", 7), ("result", 8)]));
+        driver.settle(&mut server);
+        assert_eq!(form(&server), BOTH, "{writes} writes");
+        assert!(driver.machine.operations().is_empty());
+    }
 }
 
 /// The first write was executed and its answer lost: the second one begins the chain.
