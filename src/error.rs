@@ -36,8 +36,18 @@ impl Kind {
     }
 }
 
+/// The cure of a code. `page`: JavaScript raises the code too and has its cure, so that the wasm needs none.
+macro_rules! cure {
+    (page $cure:literal) => {
+        if crate::IS_WASM { "" } else { $cure }
+    };
+    ($cure:literal) => {
+        $cure
+    };
+}
+
 macro_rules! codes {
-    ($( $(#[$doc:meta])* $variant:ident $text:literal $kind:ident $cure:literal; )*) => {
+    ($( $(#[$doc:meta])* $variant:ident $text:literal $kind:ident $($page:ident)? $cure:literal; )*) => {
         /// A stable name for each way to fail. The application compares these, never messages.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -58,8 +68,9 @@ macro_rules! codes {
             }
 
             /// The step that the developer can take. `escale/advice` has a sentence for the person in front of the page.
+            /// In the wasm it is empty for the codes whose cure JavaScript has.
             pub fn cure(self) -> &'static str {
-                match self { $( Code::$variant => $cure, )* }
+                match self { $( Code::$variant => cure!($($page)? $cure), )* }
             }
 
             /// The code of that name, if there is one.
@@ -73,21 +84,21 @@ macro_rules! codes {
 codes! {
     // Input of the application.
     /// An option of `open` is missing or cannot be used.
-    BadOption "bad_option" A "Correct the option that the message names.";
+    BadOption "bad_option" A page "Correct the option that the message names.";
     /// The schema cannot be used. `defineSchema` checks keys and migrations, and `open` the rest.
-    BadSchema "bad_schema" A "Correct the schema at the place that the message names.";
+    BadSchema "bad_schema" A page "Correct the schema at the place that the message names.";
     /// A value of a document is of no supported type, too deep or too large.
-    BadValue "bad_value" A "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys.";
+    BadValue "bad_value" A page "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys.";
     /// A key property is missing, empty of type, or holds a forbidden `/`.
-    BadKey "bad_key" A "Give each key property as a string; only the last one may hold a slash.";
+    BadKey "bad_key" A page "Give each key property as a string; only the last one may hold a slash.";
     /// A class that the schema does not declare.
-    UnknownClass "unknown_class" N "Declare the class here and on the server, or correct its name.";
+    UnknownClass "unknown_class" N page "Declare the class here and on the server, or correct its name.";
     /// A def that names nothing in the schema, or cannot be subscribed to.
     UnknownDef "unknown_def" N "Declare it here and on the server, or correct the match.";
     /// A query on a property that has no index.
-    UnknownIndex "unknown_index" N "Declare the index in the schema, or correct its name.";
+    UnknownIndex "unknown_index" N page "Declare the index in the schema, or correct its name.";
     /// More subscriptions than the server's socket takes.
-    TooManySubscriptions "too_many_subscriptions" A "Unsubscribe from some, or subscribe to a larger collection.";
+    TooManySubscriptions "too_many_subscriptions" A page "Unsubscribe from some, or subscribe to a larger collection.";
     /// An operation that the server does not know.
     UnknownOperation "unknown_operation" A "Register the operation on the server, or correct its name.";
     /// A put whose key properties differ from the stored document's.
@@ -119,7 +130,7 @@ codes! {
     /// A message, document or list over its bound.
     TooLarge "too_large" A "Send less at once; the bounds stand in docs/protocol.md.";
     /// Values nested deeper than the bound.
-    TooDeep "too_deep" A "Flatten the value; the bound stands in docs/protocol.md.";
+    TooDeep "too_deep" A page "Flatten the value; the bound stands in docs/protocol.md.";
     /// The other side speaks another version of the protocol.
     WrongProtocol "wrong_protocol" D "Update the application, or the server.";
     /// No network, or the server did not answer.
@@ -127,7 +138,7 @@ codes! {
     /// The server did not answer in time.
     Timeout "timeout" X "Nothing to do: the session tries again by itself.";
     /// The token is missing, unknown or expired.
-    Unauthorized "unauthorized" S "Give a valid token: pass `token` as a function that fetches a new one.";
+    Unauthorized "unauthorized" S page "Give a valid token: pass `token` as a function that fetches a new one.";
     /// The token does not give access to this.
     Forbidden "forbidden" S "Ask the server's administrator for the right.";
     /// The account's right to a def has ended, and its documents leave the device (R22).
@@ -153,7 +164,7 @@ codes! {
     /// A cursor of another reply, or of an earlier epoch of the server's database.
     BadCursor "bad_cursor" N "Nothing to do: the session asks for the whole def again, without the cursor.";
     /// The result of an old operation is no longer kept.
-    Forgotten "forgotten" N "The operation was executed; its result is too old to be given.";
+    Forgotten "forgotten" N page "The operation was executed; its result is too old to be given.";
 
     // Accounts (docs/guides/accounts.md).
     /// The login of a new account is not in the form of PRECIS (RFC 8265).
@@ -205,21 +216,21 @@ codes! {
     /// Records that only this device held are gone: operations may be lost.
     LocalDataLost "local_data_lost" X "Tell the user how many of their writes may be lost; the data of the server is intact.";
     /// The session is closed.
-    Closed "closed" A "Open a new session.";
+    Closed "closed" A page "Open a new session.";
     /// A collection that was never loaded, while no server can be asked.
-    NotLoaded "not_loaded" X "Load it once in `synced`, with the network up.";
+    NotLoaded "not_loaded" X page "Load it once in `synced`, with the network up.";
     /// A subscription that the rules of the session's scope do not give (R22).
-    OutOfScope "out_of_scope" N "Let a rule of `scope` lead to it, or leave it out of the page.";
+    OutOfScope "out_of_scope" N page "Let a rule of `scope` lead to it, or leave it out of the page.";
     /// WebAssembly cannot run in this page.
-    WasmForbidden "wasm_forbidden" S "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy.";
+    WasmForbidden "wasm_forbidden" S page "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy.";
     /// The wasm could not be loaded.
-    WasmFailed "wasm_failed" X "Write `import 'escale/inline'`, which needs no .wasm file; or serve the file, or pass its URL to init().";
+    WasmFailed "wasm_failed" X page "Write `import 'escale/inline'`, which needs no .wasm file; or serve the file, or pass its URL to init().";
     /// The browser could not keep the application's own files: `escale/offline`.
-    WorkerFailed "worker_failed" X "Check that the worker and each file of its list are served as they were built; the message names the one that is not.";
+    WorkerFailed "worker_failed" X page "Check that the worker and each file of its list are served as they were built; the message names the one that is not.";
     /// The wasm stopped on a bug.
-    Panicked "panicked" B "Open the session again, and report the message.";
+    Panicked "panicked" B page "Open the session again, and report the message.";
     /// A condition that cannot occur did occur.
-    Internal "internal" B "Report the message: this is a bug of Escale.";
+    Internal "internal" B page "Report the message: this is a bug of Escale.";
 }
 
 impl Code {

@@ -33,4 +33,7 @@ pub mod web;
 #[cfg(target_family = "wasm")]
 use web::platform::decimal;
 
+/// Whether this is the package's wasm: JavaScript then has some of the texts.
+const IS_WASM: bool = cfg!(target_family = "wasm");
+
 pub use error::{Code, Error, Kind, Result};

@@ -22,6 +22,16 @@ fn typescript_names_every_code_and_no_other() {
     assert_eq!(declared, expected);
 }
 
+/// The wasm leaves out the cures of exactly those codes that the main entry has.
+#[test]
+fn the_codes_that_typescript_raises_are_marked_in_the_table() {
+    let table = include_str!("../src/error.rs").lines().filter(|line| line.contains(" page \""));
+    let marked: BTreeSet<&str> = table.filter_map(|line| line.split('"').nth(1)).collect();
+    let here = between("export const RAISED_HERE = {\n", "} as const").lines();
+    let raised: BTreeSet<&str> = here.filter_map(|line| Some(line.trim().split_once(':')?.0)).collect();
+    assert_eq!(marked, raised);
+}
+
 /// The tables that other entries have: the part that they share, and their own. Also the codes whose cure is their own: with
 /// accounts nothing is tried again by itself before a session is open, and the account outlives each of its devices.
 const ENTRIES: [(&str, &str, &[&str]); 3] = [

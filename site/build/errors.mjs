@@ -19,7 +19,7 @@ export function codesOf(source) {
   const groups = [];
   let when = [];
   for (const line of table.split("\n").map((one) => one.trim())) {
-    const [, name, kind, cure] = /^\w+ "(\w+)" (\w) "(.*)";$/.exec(line) ?? [];
+    const [, name, kind, cure] = /^\w+ "(\w+)" (\w) (?:page )?"(.*)";$/.exec(line) ?? [];
     if (line.startsWith("///")) when.push(line.slice(3).trim());
     else if (line.startsWith("//")) groups.push({ title: line.slice(2).trim().replace(/\.$/, ""), codes: [] });
     else if (name) {

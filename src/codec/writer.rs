@@ -170,8 +170,8 @@ impl Writer {
     }
 
     fn serialize(&mut self, value: &impl Serialize) {
-        if let Err(error) = rmp_serde::encode::write(&mut self.bytes, value) {
-            self.fail(error);
+        if rmp_serde::encode::write(&mut self.bytes, value).is_err() {
+            self.fail("a value that msgpack does not take");
         }
     }
 

@@ -32,7 +32,7 @@ pub struct SystemRandom;
 
 impl Random for SystemRandom {
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
-        getrandom::fill(bytes).map_err(|e| Error::new(Code::Internal, format!("no random bytes: {e}")))
+        getrandom::fill(bytes).map_err(|_| Error::new(Code::Internal, "there are no random bytes"))
     }
 }
 

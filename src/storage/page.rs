@@ -51,7 +51,7 @@ impl FoundPage {
 pub fn encode_page(rows: &[PageRow]) -> Result<Vec<u8>> {
     let body = pack(rows)?;
     let packed = snap::raw::Encoder::new().compress_vec(&body);
-    let packed = packed.map_err(|e| Error::new(Code::TooLarge, e.to_string()))?;
+    let packed = packed.map_err(|_| Error::new(Code::TooLarge, "a page beyond the bound of snappy"))?;
     let (kind, shorter) = if packed.len() < body.len() { (SNAPPY, packed) } else { (PLAIN, body) };
     Ok([&[kind], shorter.as_slice()].concat())
 }

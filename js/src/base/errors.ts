@@ -1,6 +1,6 @@
 /** The one error class of this package, and the conversion of everything thrown to it. */
 
-import { KINDS, RAISED_HERE, type ErrorCode, type ErrorKind, type KindLetter } from "./error-codes.js";
+import { KINDS, RAISED_HERE, type ErrorCode, type ErrorKind, type Faults, type KindLetter } from "./error-codes.js";
 
 /** An error as it crosses from the wasm. Every method of the core throws objects of this shape. */
 export interface CoreError {
@@ -45,7 +45,8 @@ export class EscaleError extends Error {
     this.code = error.code as ErrorCode;
     this.kind = KINDS[error.kind];
     this.retryable = error.retryable;
-    this.cure = error.cure;
+    // The wasm has no cure for a code that this side raises too.
+    this.cure = error.cure === "" ? ((RAISED_HERE as Faults)[this.code]?.[1] ?? "") : error.cure;
   }
 
   /** All fields, for logs: `JSON.stringify` leaves out the message of an `Error`. */

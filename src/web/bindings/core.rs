@@ -7,7 +7,8 @@ use js_sys::{Array, Object, Promise, Reflect, Uint32Array};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
-use super::error::{promise_of, promise_or_thrown, thrown, value_or_promise_of};
+use super::error::{promise_of, promise_or_thrown, thrown, value, value_or_promise_of};
+use super::host::texts;
 use super::options::{Secret, mode_of};
 use crate::codec::{read_json, write_json};
 use crate::crypto::{Header, SystemRandom, WrapKind};
@@ -78,10 +79,10 @@ impl Core {
 #[wasm_bindgen]
 impl Core {
     /// The def that a match object stands for.
-    pub fn def(&self, class: &str, matching: &str) -> Thrown<String> {
+    pub fn def(&self, class: &str, matching: &str) -> Thrown<JsValue> {
         let matching: Result<Value> = read_json(matching, Code::BadOption).map_err(|e: Error| e.at("match"));
         let def = self.inner.driver.with(|machine| machine.memory().schema().def_of(class, &matching?));
-        def.and_then(|def| def).map(|def| def.to_string()).map_err(thrown)
+        value(def.and_then(|def| def).map(|def| def.to_string()))
     }
 
     /// Subscribes to a def, or says how long the subscription lasts from now on.
@@ -100,14 +101,14 @@ impl Core {
     }
 
     /// Every def subscribed to.
-    pub fn subscriptions(&self) -> Thrown<Vec<String>> {
+    pub fn subscriptions(&self) -> Thrown<JsValue> {
         let list = self.inner.driver.with(|machine| {
             let mut defs: Vec<String> =
                 machine.memory().collections().map(|(def, _)| def.to_string()).collect();
             order::sort(&mut defs);
-            defs
+            texts(&defs)
         });
-        list.map_err(thrown)
+        value(list)
     }
 
     /// The documents held for a def: `Listing`.

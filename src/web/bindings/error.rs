@@ -52,6 +52,11 @@ pub(super) fn thrown(error: Error) -> JsValue {
     serde_wasm_bindgen::to_value(&ErrorJson::from(&error)).unwrap_or(JsValue::NULL)
 }
 
+/// The value for JavaScript. wasm-bindgen returns text and lists by way of the wasm's memory, with more glue.
+pub(super) fn value(result: Result<impl Into<JsValue>>) -> std::result::Result<JsValue, JsValue> {
+    result.map(Into::into).map_err(thrown)
+}
+
 /// A future that is going to be a promise. It is boxed, because each future's own type would have the code of a promise of
 /// its own.
 type Waiting<T> = Pin<Box<dyn Future<Output = T>>>;

@@ -80,7 +80,7 @@ impl Host for JsHost {
     }
 }
 
-fn texts(texts: &[String]) -> Array {
+pub(super) fn texts(texts: &[String]) -> Array {
     texts.iter().map(|text| JsValue::from_str(text)).collect()
 }
 

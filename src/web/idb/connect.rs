@@ -196,8 +196,9 @@ async fn make_store(name: &str) -> Result<()> {
 }
 
 fn name_of(error: &rexie::Error) -> JsValue {
-    // rexie hides the exception in an error of a private crate. The text of that error names the exception.
-    let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    // rexie hides the exception in an error of a private crate. The text of that error names the exception. As a `dyn Error` it
+    // would bring its text for debugging along, which is a hundred names of variants.
+    let text = if let rexie::Error::IdbError(error) = error { error.to_string() } else { String::new() };
     let names = ["QuotaExceededError", "VersionError", "AbortError", "UnknownError", "InvalidStateError"];
     names.into_iter().find(|name| text.contains(name)).unwrap_or("the browser refused").into()
 }
