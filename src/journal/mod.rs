@@ -15,7 +15,7 @@ pub use action::{Action, ActionType, iso8601};
 pub use change::{Change, ChangeKind, IfVersion, batched, changes_of, is_built_in, key_of, part_of, tree_of};
 pub use files::files_of;
 pub use issued::Issued;
-pub use op::{OpId, OpState, PendingOp, Unsendable, Whole, make_id};
+pub use op::{Draft, OpId, OpState, PendingOp, Unsendable, Whole, make_id};
 pub use planner::{ActionMeta, ActorSweep, Protect, Retention, plan};
 pub use policy::{Policy, Settlement, State, settle};
 pub use record::{JournalRecord, Outcome};

@@ -150,6 +150,7 @@ fn records() -> Vec<JournalRecord> {
         seq: Some(4),
         refused: Some(Fault::new(escale::Code::VersionConflict, "by the test")),
         seen: Some(1),
+        drafts: vec![(name("Doc"), pk("d"), data("draft"))],
         seen_on: vec![(name("Doc"), pk("a"), 1)],
         value: Some(Value::from("returned")),
         replaces: vec!["0190b3c4-0000-7000-8000-000000000003".into()],
