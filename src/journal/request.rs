@@ -114,13 +114,17 @@ pub enum Signal {
     Lock,
     /// The store is being deleted.
     Wipe,
+    /// As `Lock`: the account has ended this device.
+    Revoked,
+    /// As `Lock`: the server has closed the account.
+    Barred,
     /// Contact the server.
     Synced,
     /// Contact it no more.
     Avion,
 }
 
-names!(Signal { Beat = "Beat", Lock = "Lock", Wipe = "Wipe", Synced = "Synced", Avion = "Avion" });
+names!(Signal { Beat = "Beat", Lock = "Lock", Wipe = "Wipe", Revoked = "Revoked", Barred = "Barred", Synced = "Synced", Avion = "Avion" });
 
 impl Request {
     /// The plain bytes.

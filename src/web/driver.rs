@@ -101,7 +101,7 @@ impl Driver {
             store.on_closed(move |closed| {
                 let Some(driver) = driver.upgrade() else { return };
                 if closed == Closed::Wiped {
-                    return driver.close_for_others();
+                    return driver.close_by(crate::journal::Signal::Wipe);
                 }
                 let error = Error::new(Code::StorageClosed, "the browser closed the database");
                 driver.post(Event::DeviceClosed(error));

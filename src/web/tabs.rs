@@ -384,5 +384,5 @@ impl Tabs {
 }
 
 pub(super) mod claim;
-mod said;
+pub mod said;
 mod words;

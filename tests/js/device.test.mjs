@@ -104,7 +104,7 @@ test("it moves to the device once that holds as much, and nothing waits", async 
   next.put("Package", { name: "c" });
   await pass(200);
   assert.deepEqual([session.status.storage, session.status.error], ["ok", null]);
-  assert.ok(first.calls.some(([name]) => name === "close"));
+  assert.ok(first.calls.some(([name]) => name === "closed"));
   assert.equal(back.length, 2, "that of the refusal, and that of the core in memory");
   await pass(0);
   assert.deepEqual(seen.at(-1)[0].map(({ name }) => name), ["a", "c"]);
@@ -212,12 +212,12 @@ test("a core on the device that does not come as far is closed, and opened again
   device.code = undefined;
   await pass(5_000);
   await runOut();
-  assert.ok(cores[1].calls.some(([name]) => name === "close"));
+  assert.ok(cores[1].calls.some(([name]) => name === "closed"));
   assert.equal(session.status.phase, "live");
   await pass(10_000);
   assert.equal(cores.length, 3);
   await session.close();
-  assert.ok(cores[2].calls.some(([name]) => name === "close"), "with the session");
+  assert.ok(cores[2].calls.some(([name]) => name === "closed"), "with the session");
 });
 
 for (const [what, code, options] of [

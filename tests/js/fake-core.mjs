@@ -6,6 +6,7 @@ const OPENING = {
   phase: "live",
   updates: "pushed",
   pending: 0,
+  drafts: 0,
   progress: null,
   storage: "ok",
   damaged: { documents: 0, collections: 0, operations: 0 },
@@ -193,8 +194,8 @@ export class FakeCore {
     this.#operations.delete(id);
     this.#news({ kind: "accepted", id, v, value });
   }
-  refuse(id, error = fault("forbidden")) {
-    Object.assign(this.#operations.get(id), { state: "refused", error });
+  refuse(id, error = fault("forbidden"), theirs = undefined) {
+    Object.assign(this.#operations.get(id), { state: "refused", error, theirs });
     this.#news({ kind: "refused", id, error });
   }
   giveUp(id, error = fault("version_conflict")) {
@@ -233,17 +234,8 @@ export class FakeCore {
   async flush() {
     this.calls.push(["flush"]);
   }
-  async lock() {
-    this.calls.push(["lock"]);
-    this.tell({ phase: "closed" });
-  }
-  async wipe() {
-    this.calls.push(["wipe"]);
-    this.tell({ phase: "closed" });
-  }
-  async close() {
-    this.calls.push(["close"]);
-    this.tell({ phase: "closed" });
+  async end(word) {
+    this.calls.push([word]);
   }
   async inspect(limit) {
     return { name: "escale1-x", records: [], counts: { documents: limit }, bytes: 0 };

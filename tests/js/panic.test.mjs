@@ -162,7 +162,7 @@ test("where no other instance can be had, the session ends by name", async () =>
 test("closing while an instance dies closes, and opens nothing", async () => {
   const { cores, deaths, open } = instances();
   const session = await open();
-  cores[0].close = () => new Promise(() => {});
+  cores[0].end = () => new Promise(() => {});
   const closed = session.close();
   deaths[0]();
   await closed;

@@ -23,6 +23,8 @@ declare global {
 const NOTICES: Record<Ending, string> = {
   locked: "Locked: the key is deleted from memory, and the data on this device stays encrypted.",
   wiped: "Wiped: this device holds nothing of the session any more.",
+  revoked: "This device was signed out. The data on it stays encrypted.",
+  barred: "The server closed the account. The data on this device stays encrypted.",
   closed: "The session was closed.",
 };
 

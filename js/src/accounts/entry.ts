@@ -4,6 +4,7 @@ import type { EscaleError } from "../base/errors.js";
 import { backOff, codeOf, sleep, toBytes, toText, wake, type Bytes, type Sleepers } from "../shared.js";
 import type { LiveStatus } from "../session/status.js";
 import type { AccountEntry, EnterOptions } from "../session/entry.js";
+import type { Ending } from "../wasm/core.js";
 import { fault } from "./faults.js";
 import { derive, identityOf, loginOf, saltOf } from "./formulas.js";
 import { recordOf, type DeviceRecord } from "./record.js";
@@ -104,7 +105,7 @@ const entryOf = async (
   /** The pauses in flight. */
   const sleepers: Sleepers = new Set();
   let isEnded = false;
-  let session: { lock(): Promise<void> } | undefined;
+  let session: { end(word: Ending): Promise<void> } | undefined;
   let status: LiveStatus | undefined;
 
   const check = (): void => {
@@ -196,7 +197,7 @@ const entryOf = async (
           // The server has ended this device or the account: the session locks, and a later opening is a new device.
           if (!isEnded && (code === "device_revoked" || code === "account_closed")) {
             await record.leave();
-            await session?.lock();
+            await session?.end(code === "account_closed" ? "barred" : "revoked");
           }
           break;
         }
@@ -215,7 +216,7 @@ const entryOf = async (
     keep,
     leave: record.leave,
 
-    follow(opened: { lock(): Promise<void> }, live: LiveStatus): void {
+    follow(opened: { end(word: Ending): Promise<void> }, live: LiveStatus): void {
       entries.set(opened, entry);
       session = opened;
       status = live;

@@ -73,6 +73,7 @@ export async function redactedReport(session: AnySession): Promise<RedactedRepor
     status: {
       mode: value.mode,
       phase: value.phase,
+      reason: value.reason,
       updates: value.updates,
       leads: value.leads,
       pending: value.pending,

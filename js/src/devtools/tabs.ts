@@ -35,11 +35,11 @@ export const overview: Tab = {
   title: "Overview",
   isLive: true,
   draw(panel, { session, recorder }) {
-    const { phase, mode, updates, leads, pending, progress, storage, damaged, error, faults } = session.status.value;
+    const { phase, reason, mode, updates, leads, pending, progress, storage, damaged, error, faults } = session.status.value;
     fill(
       panel,
       facts([
-        ["Phase", tag(phase, PHASES[phase])],
+        ["Phase", tag(reason ?? phase, PHASES[phase])],
         ["Mode", mode],
         ["Changes", updates ?? "no server is asked by this tab"],
         ["This tab", leads ? "talks to the server" : "follows another tab, or none"],

@@ -1,6 +1,6 @@
 /** The part of `escale/accounts` that a session uses. The main entry holds its types only. */
 
-import type { Adapter } from "../wasm/core.js";
+import type { Adapter, Ending } from "../wasm/core.js";
 import type { EscaleError } from "../base/errors.js";
 import type { LiveStatus, Mode } from "./status.js";
 import type { TokenSource } from "./token.js";
@@ -44,8 +44,8 @@ export interface AccountEntry {
   /** Opens the store of the device. Undefined in incognito. */
   readonly key: Uint8Array | undefined;
   readonly token: TokenSource;
-  /** The session is open. `lock` ends it in every tab. */
-  follow(session: { lock(): Promise<void> }, status: LiveStatus): void;
+  /** The session is open. `end` ends it in every tab. */
+  follow(session: { end(word: Ending): Promise<void> }, status: LiveStatus): void;
   /** The error for a store that the account's key does not open. */
   mismatch(cause: EscaleError): EscaleError;
   changePassphrase(old: string, next: string): Promise<void>;

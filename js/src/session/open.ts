@@ -1,7 +1,7 @@
 /** Opens a session: connects its parts, and receives the calls of the core on its behalf. */
 
 import { Application, resolvesBy } from "../writes/application.js";
-import type { CoreOptions, CoreStatus, OperationNews } from "../wasm/core.js";
+import type { CoreOptions, CoreStatus, Ending, OperationNews } from "../wasm/core.js";
 import { Device, type DeviceHost } from "../wasm/device.js";
 import { Documents } from "../views/documents.js";
 import { raise, toEscaleError, type EscaleError } from "../base/errors.js";
@@ -72,7 +72,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
   } catch (error) {
     host.forget();
     entry?.end();
-    status.close();
+    status.close("closed");
     const thrown = toEscaleError(error);
     throw entry && thrown.code === "wrong_passphrase" ? entry.mismatch(thrown) : thrown;
   }
@@ -103,7 +103,7 @@ interface Followed {
   /** An operation has news. */
   heard(news: OperationNews): void;
   /** The core has closed. */
-  ended(): void;
+  ended(by: Ending): void;
 }
 
 /**
@@ -185,12 +185,11 @@ class SessionHost implements DeviceHost {
 
   status(json: string): void {
     try {
-      const status = JSON.parse(json) as CoreStatus;
+      const status = JSON.parse(json) as CoreStatus | Ending;
+      if (typeof status === "string") return this.#session?.ended(status);
       if (this.#refusal) Object.assign(status, { storage: "memory", error: status.error ?? this.#refusal });
       this.#status.update(status);
       this.#views?.heard();
-      // The core can close by itself: its store was deleted, or taken over by a newer version.
-      if (status.phase === "closed") this.#session?.ended();
     } catch (error) {
       report(error);
     }

@@ -4,7 +4,7 @@
  */
 
 import type { Batch } from "../writes/batch.js";
-import type { Core, OperationNews, PastAction } from "../wasm/core.js";
+import type { Core, Ending, OperationNews, PastAction } from "../wasm/core.js";
 import type { Device } from "../wasm/device.js";
 import type { Documents } from "../views/documents.js";
 import { EscaleError, raise, toEscaleError } from "../base/errors.js";
@@ -107,7 +107,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   /** @internal The core has closed, by itself or on request. */
-  ended(): void {
+  ended(by: Ending): void {
+    this.#status.close(by);
     this.#views.endAll();
     // News of the last writes arrive in the same turn, after this call.
     queueMicrotask(() => {
@@ -348,22 +349,18 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
    * stored data stays on the device. While the device refuses to open, this ends the calling tab's session only.
    */
   lock(): Promise<void> {
-    return this.#finish(() => this.#core.lock());
+    return this.end("locked");
   }
 
   /** Closes the session, in every tab, and deletes everything that the device stores for this org and account. */
   async wipe(): Promise<void> {
     this.guard(() => {});
-    await this.#finish(async () => {
-      await this.#core.wipe();
-      await this.#device.wipe();
-      await this.#entry?.wipe();
-    });
+    await this.end("wiped");
   }
 
   /** Closes the session. Calling it again changes nothing. */
   close(): Promise<void> {
-    return this.#finish(() => this.#core.close());
+    return this.end("closed");
   }
 
   /** The stored records, at most `limit` of them, and the contents of memory, for inspectors. */
@@ -458,7 +455,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** @internal Makes a call of the core, or throws if the session is over. */
   guard<T>(call: () => T): T {
-    if (this.#closing || this.#status.phase === "closed") throw raise("closed", "the session is closed");
+    if (this.#closing || this.#status.phase === "closed") throw raise("closed", `the session is ${this.#status.reason ?? "closed"}`);
     try {
       return call();
     } catch (error) {
@@ -473,29 +470,34 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return error;
   }
 
-  #finish(call: () => Promise<void>): Promise<void> {
+  /** @internal Ends the session. A second call waits for the same end. */
+  end(word: Ending): Promise<void> {
     this.#living.end();
     this.#device.end();
     this.#closing ??= (async () => {
       this.#views.endAll();
+      let reason: Ending = "closed";
       try {
-        if (this.#status.phase !== "closed") await call();
+        if (this.#status.phase === "closed") return;
+        await this.#core.end(word);
+        if (word === "wiped") await this.#device.wipe().then(() => this.#entry?.wipe());
+        reason = word;
       } catch (error) {
         throw toEscaleError(error);
       } finally {
-        this.#dispose();
+        this.#dispose(reason);
       }
     })();
     return this.#closing;
   }
 
-  #dispose(): void {
+  #dispose(word: Ending = "closed"): void {
     this.#files?.end();
     this.#living.free();
     this.#device.end();
     this.#forgetSecrets();
     this.#views.endAll();
     this.#writes.end();
-    this.#status.close();
+    this.#status.close(word);
   }
 }

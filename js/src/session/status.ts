@@ -1,8 +1,9 @@
 /** The status of a session: the values that the core reports, with the errors of this side. */
 
-import type { Adapter, CoreStatus } from "../wasm/core.js";
-import { EscaleError, raise, toEscaleError, type CoreError } from "../base/errors.js";
+import type { Adapter, CoreStatus, Ending } from "../wasm/core.js";
+import { EscaleError, toEscaleError, type CoreError } from "../base/errors.js";
 import { callSafely } from "../base/report.js";
+import { checkCallback } from "../schema/query.js";
 import type { Stop } from "../views/view.js";
 
 /** How a session uses the server and the device. */
@@ -15,6 +16,8 @@ export type Phase = CoreStatus["phase"];
 export interface StatusValue {
   readonly mode: Mode;
   readonly phase: Phase;
+  /** Why the session is over; null as long as it is open. */
+  readonly reason: Ending | null;
   /**
    * How this session learns of changes. `pushed`: by a socket or the adapter's `listen`. `polled`: by a pull every 30
    * seconds (`pollEveryMs`), while there is neither or it is closed. Null if the session does not talk to a server
@@ -79,6 +82,7 @@ export class LiveStatus implements Status {
     this.#value = Object.freeze({
       mode,
       phase: "opening",
+      reason: null,
       updates: null,
       leads: false,
       pending: 0,
@@ -99,7 +103,7 @@ export class LiveStatus implements Status {
   }
 
   subscribe(callback: (status: StatusValue) => unknown): Stop {
-    if (typeof callback !== "function") throw raise("bad_option", "status.subscribe takes a function");
+    checkCallback("status.subscribe", callback);
     const entry = { call: callback };
     this.#callbacks.add(entry);
     callSafely(callback, this.#value);
@@ -185,9 +189,9 @@ export class LiveStatus implements Status {
   }
 
   /** The session is over, even if the core still reports. */
-  close(): void {
+  close(by: Ending): void {
     if (this.#value.phase === "closed") return;
-    this.#set({ phase: (this.#phase = "closed"), updates: null, leads: false, progress: null });
+    this.#set({ phase: (this.#phase = "closed"), reason: by, updates: null, leads: false, progress: null });
   }
 
   #set(changed: Partial<StatusValue>): void {

@@ -140,7 +140,7 @@ export class Views {
     const { def } = wanted;
     const view = (): View | undefined => this.#byDef.get(def)?.view;
     const error = (): EscaleError | undefined =>
-      this.#status.phase === "closed" ? raise("closed", "the session is closed") : view()?.error;
+      this.#status.phase === "closed" ? raise("closed", `the session is ${this.#status.reason ?? "closed"}`) : view()?.error;
     this.#pin([wanted], keep);
     return Object.freeze({
       get docs() {

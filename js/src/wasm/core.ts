@@ -17,7 +17,7 @@ export interface Host {
    * These defs changed: their members, a member's version, or their readiness. The ids in `gone` are no longer valid.
    */
   changed(defs: string[], gone: Uint32Array): void;
-  /** The status changed: a {@link CoreStatus} as JSON. */
+  /** The status changed: a {@link CoreStatus} as JSON. Or another tab has ended the session: an {@link Ending} as JSON. */
   status(json: string): void;
   /** News of an operation: an {@link OperationNews} as JSON. */
   operation(json: string): void;
@@ -208,7 +208,10 @@ export interface CoreStatus {
   restriction: number;
 }
 
-/** An open session. Every method may be called at any time; after `close`, each fails with `closed`. */
+/** Why a session is over: by `close` or a bug, by `lock` or `wipe` in any tab, by its account, or by the server. */
+export type Ending = "closed" | "locked" | "wiped" | "revoked" | "barred";
+
+/** An open session. Every method may be called at any time; after `end`, each fails with `closed`. */
 export interface Core {
   /** The def of a match. The match is JSON: `{}`, `{"section": "x"}`, `{"key": ["x"]}`. */
   def(className: string, match: string): string;
@@ -276,11 +279,8 @@ export interface Core {
   changePassphrase(old: string, next: string): Promise<void>;
   /** Resolves once the device holds everything that the session holds. */
   flush(): Promise<void>;
-  /** Forgets the key and everything in memory, in every tab, and closes the session. */
-  lock(): Promise<void>;
-  /** Closes the session in every tab, and deletes the store from the device. */
-  wipe(): Promise<void>;
-  close(): Promise<void>;
+  /** Ends the session and forgets the key, except for `closed` in every tab. After `wiped` the store is deleted. */
+  end(word: Ending): Promise<void>;
   /** The stored records, at most `limit` of them, for inspectors: table, record key in hex, bytes. */
   inspect(limit: number): Promise<{ name: string; records: { table: string; key: string; bytes: Uint8Array }[]; counts: Record<string, number>; bytes: number }>;
   /** Every collection in memory, for inspectors. */

@@ -35,9 +35,9 @@ export interface Care {
 const DEATHS_APART_MS = 10_000;
 
 /** Calls that can wait for another core, because they name nothing of the earlier one. */
-const PATIENT = ["setMode", "flush", "lock", "wipe", "close", "inspect", "history", "sweep", "query"] as const satisfies (keyof Core)[];
-/** Calls that have reached their goal if the core ends meanwhile. */
-const ENDINGS: readonly Call[] = ["lock", "close"];
+const PATIENT = ["setMode", "flush", "end", "inspect", "history", "sweep", "query"] as const satisfies (keyof Core)[];
+/** Whether a call has reached its goal if the core ends meanwhile. */
+const isEnding = (name: Call, [word]: unknown[]): boolean => name === "end" && word !== "wiped";
 /** Calls that fail if there is no core. */
 type Impatient =
   | "def" | "subscribe" | "unsubscribe" | "subscriptions" | "list" | "changes" | "read" | "find" | "watch" | "meta" | "write" | "amend" | "discard"
@@ -145,7 +145,7 @@ export class Living {
     } catch (error) {
       throw this.#sorted(opened, error);
     }
-    return result instanceof Promise ? this.#wait(opened, name, result) : result;
+    return result instanceof Promise ? this.#wait(opened, result, isEnding(name, values)) : result;
   }
 
   /** Makes a call in the next core, once there is one. */
@@ -155,12 +155,12 @@ export class Living {
     if (onDeath) await new Promise<void>((resolve) => onDeath(() => resolve()));
     await this.#recovery;
     if (this.#opened) return this.#call(name, values);
-    if (ENDINGS.includes(name)) return undefined;
+    if (isEnding(name, values)) return undefined;
     throw raise("panicked", "the wasm stopped on a bug, and could not be started again");
   }
 
   /** Passes on a promise of the core, and fails it if the core dies first. */
-  #wait(opened: Opened, name: Call, result: Promise<unknown>): Promise<unknown> {
+  #wait(opened: Opened, result: Promise<unknown>, isEnd: boolean): Promise<unknown> {
     this.#underWay.add(result);
     const over = (): boolean => this.#underWay.delete(result);
     result.then(over, over);
@@ -168,7 +168,7 @@ export class Living {
     return new Promise((resolve, reject) => {
       const fail = (error: EscaleError): void => {
         // The call was to end the core, and the core has ended.
-        if (ENDINGS.includes(name)) resolve(undefined);
+        if (isEnd) resolve(undefined);
         else reject(error);
       };
       this.#waiting.add(fail);
@@ -213,7 +213,7 @@ export class Living {
         return;
       }
       this.#live(opened);
-      if (this.#isOver) await opened.core.close();
+      if (this.#isOver) await opened.core.end("closed");
       else this.#care.recovered();
     } catch (cause) {
       this.#opened = undefined;
@@ -234,5 +234,5 @@ export function freeCore({ core, giveBack }: Opened): void {
 export function closeCore(opened: Opened): void {
   const free = (): void => freeCore(opened);
   if (opened.isDead()) free();
-  else opened.core.close().then(free, free);
+  else opened.core.end("closed").then(free, free);
 }

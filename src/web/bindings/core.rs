@@ -22,6 +22,7 @@ use crate::store::{Device, Store};
 use crate::sync::{Event, Mode, ReadRow};
 use crate::web::driver::Driver;
 use crate::web::idb::{IdbDevice, IdbStore};
+use crate::web::tabs::said::signal_of;
 
 type Thrown<T> = std::result::Result<T, JsValue>;
 
@@ -213,19 +214,20 @@ impl Core {
         ))
     }
 
-    /// Closes every tab's session: keys and memory are dropped.
-    pub fn lock(&self) -> Promise {
-        self.ending(Some(Signal::Lock))
-    }
-
-    /// Closes every tab's session, and deletes the store.
-    pub fn wipe(&self) -> Promise {
-        self.ending(Some(Signal::Wipe))
-    }
-
-    /// Ends the session.
-    pub fn close(&self) -> Promise {
-        self.ending(None)
+    /// Ends the session, and by the word of a signal those of the other tabs, too. Keys and memory are dropped; after
+    /// `wiped` the store is deleted.
+    pub fn end(&self, word: &str) -> Promise {
+        let (inner, signal) = (self.inner(), signal_of(word));
+        promise_of(Box::pin(async move {
+            if let Some(signal) = signal {
+                inner.signal(signal).await;
+            }
+            inner.driver.close().await;
+            if let (Some(Signal::Wipe), Some(side)) = (signal, &inner.device) {
+                side.device.delete(&side.name).await?;
+            }
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     /// The records on the device, for inspectors.
@@ -241,21 +243,6 @@ impl Core {
 }
 
 impl Core {
-    /// Ends the session, and those of other tabs if they get a signal. After `Wipe` the store is deleted.
-    fn ending(&self, signal: Option<Signal>) -> Promise {
-        let inner = self.inner();
-        promise_of(Box::pin(async move {
-            if let Some(signal) = signal {
-                inner.signal(signal).await;
-            }
-            inner.driver.close().await;
-            if let (Some(Signal::Wipe), Some(side)) = (signal, &inner.device) {
-                side.device.delete(&side.name).await?;
-            }
-            Ok(JsValue::UNDEFINED)
-        }))
-    }
-
     fn checked(&self, def: &str) -> Result<Def> {
         let def: Def = def.parse()?;
         self.inner.driver.with(|machine| machine.memory().schema().check_def(&def).map(|_| ()))??;

@@ -7,13 +7,15 @@ use js_sys::{Array, Function, Promise, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use super::error::ErrorJson;
-use super::status::{closed_json, status_json};
+use super::status::status_json;
 use crate::codec::Presence::{Optional, Required};
 use crate::codec::{Encode, Writer, write_json};
 use crate::crypto::DerivedKey;
 use crate::error::{Code, Error, Result};
+use crate::journal::Signal;
 use crate::web::driver::{Driver, Host, News};
 use crate::web::platform::global::method;
+use crate::web::tabs::said::word_of;
 
 /// The host object that was passed to `open`.
 pub(super) struct JsHost {
@@ -59,11 +61,12 @@ impl Host for JsHost {
 
     fn status(&self) {
         let Some(driver) = self.driver.borrow().upgrade() else { return };
-        let json = match driver.with(|machine| status_json(&machine.status())) {
-            Ok(json) => json,
-            Err(error) if error.code() == Code::Closed => closed_json(),
-            Err(_) => return,
-        };
+        let Ok(json) = driver.with(|machine| status_json(&machine.status())) else { return };
+        let _ = self.status.call1(&self.object, &JsValue::from_str(&json));
+    }
+
+    fn closed(&self, signal: Signal) {
+        let json = ["\"", word_of(signal), "\""].concat();
         let _ = self.status.call1(&self.object, &JsValue::from_str(&json));
     }
 

@@ -65,24 +65,6 @@ pub(super) fn status_json(status: &Status) -> String {
     write_json(&json).unwrap_or_default()
 }
 
-/// The status of a session that another tab has ended.
-pub(super) fn closed_json() -> String {
-    let json = StatusJson {
-        mode: Mode::Synced,
-        phase: Phase::Closed,
-        updates: None,
-        leads: false,
-        pending: 0,
-        progress: None,
-        storage: StorageState::None,
-        damaged: damaged_json(0, 0, 0),
-        error: None,
-        faults: Named(Vec::new()),
-        restriction: 0,
-    };
-    write_json(&json).unwrap_or_default()
-}
-
 fn damaged_json(documents: u64, collections: u64, operations: u64) -> Counts<3> {
     Counts([
         ("documents", Some(documents)),

@@ -5,6 +5,7 @@ use js_sys::Promise;
 
 use crate::crypto::DerivedKey;
 use crate::error::Error;
+use crate::journal::Signal;
 use crate::model::Value;
 
 /// The receiver of the driver's callbacks.
@@ -13,6 +14,8 @@ pub trait Host {
     fn changed(&self, defs: &[String], gone: &[u32]);
     /// The status changed.
     fn status(&self);
+    /// Another tab has ended the session, by this signal.
+    fn closed(&self, signal: Signal);
     /// Something happened to an operation.
     fn operation(&self, news: &News<'_>);
     /// Operations wait for a word on these objects of files, and on no others.

@@ -42,12 +42,12 @@ impl Driver {
         self.machine.try_borrow_mut().ok()?.as_mut().map(|machine| machine.signal(signal))
     }
 
-    /// Another tab has locked or wiped the store.
-    pub fn close_for_others(self: &Rc<Self>) {
+    /// Another tab has ended the session in every tab, by this signal.
+    pub fn close_by(self: &Rc<Self>, signal: Signal) {
         let driver = Rc::clone(self);
         spawn_local(async move {
             driver.close().await;
-            driver.host.status();
+            driver.host.closed(signal);
         });
     }
 

@@ -4,6 +4,7 @@ use wasm_bindgen_test::wasm_bindgen_test;
 
 use super::*;
 use crate::crypto::{DerivedKey, SystemRandom, WrapKind, store_name};
+use crate::journal::Signal;
 use crate::limits::KDF_ROUNDS;
 use crate::model::schema::Schema;
 use crate::storage::{AccountOptions, open_account};
@@ -17,6 +18,7 @@ struct Silent;
 impl Host for Silent {
     fn changed(&self, _: &[String], _: &[u32]) {}
     fn status(&self) {}
+    fn closed(&self, _: Signal) {}
     fn operation(&self, _: &News<'_>) {}
     fn token(&self, _: bool) -> Promise {
         Promise::resolve(&JsValue::UNDEFINED)

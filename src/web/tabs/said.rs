@@ -14,20 +14,24 @@ use crate::store::{Store, Table};
 use crate::sync::{Event, Machine, Mode, Phase, TabEvent};
 
 /// The signals that every tab obeys.
-const SIGNALS: [Signal; 4] = [Signal::Lock, Signal::Wipe, Signal::Synced, Signal::Avion];
+const SIGNALS: [Signal; 6] =
+    [Signal::Lock, Signal::Wipe, Signal::Revoked, Signal::Barred, Signal::Synced, Signal::Avion];
 
-fn word_of(signal: Signal) -> &'static str {
+/// The word of a signal, in the channel and in JavaScript.
+pub fn word_of(signal: Signal) -> &'static str {
     match signal {
         Signal::Beat => "here",
-        Signal::Lock => "lock",
-        Signal::Wipe => "wipe",
+        Signal::Lock => "locked",
+        Signal::Wipe => "wiped",
+        Signal::Revoked => "revoked",
+        Signal::Barred => "barred",
         Signal::Synced => "synced",
         Signal::Avion => "avion",
     }
 }
 
 /// The signal that a message carries, if it carries one.
-pub(super) fn signal_of(word: &str) -> Option<Signal> {
+pub fn signal_of(word: &str) -> Option<Signal> {
     SIGNALS.into_iter().find(|signal| word_of(*signal) == word)
 }
 
@@ -70,14 +74,14 @@ impl Tabs {
 
     pub(super) fn obey(&self, signal: Signal) {
         match signal {
-            Signal::Lock | Signal::Wipe => {
-                if let Some(driver) = self.driver.upgrade() {
-                    driver.close_for_others();
-                }
-            }
             Signal::Synced => self.post(Event::SetMode(Mode::Synced)),
             Signal::Avion => self.post(Event::SetMode(Mode::Avion)),
             Signal::Beat => {}
+            ending => {
+                if let Some(driver) = self.driver.upgrade() {
+                    driver.close_by(ending);
+                }
+            }
         }
     }
 

@@ -78,7 +78,7 @@ test("two sessions of one page share a store as two tabs do", { timeout: 60_000 
   assert.deepEqual(result, [true, false]);
 });
 
-test("lock, wipe and a change of mode reach every tab within 2 s", { timeout: 120_000 }, async (t) => {
+test("lock, wipe and a change of mode reach every tab within 2 s, and each knows the reason of its end", { timeout: 120_000 }, async (t) => {
   const world = await writingWorld(t);
   const pages = await openTabs(world, 3);
   const reach = async (act, phase) => {
@@ -88,14 +88,16 @@ test("lock, wipe and a change of mode reach every tab within 2 s", { timeout: 12
     const took = Date.now() - at;
     console.log(`# ${phase} in every tab after ${took} ms`);
     assert.ok(took <= REACH_MS, `${phase} took ${took} ms`);
+    return Promise.all(pages.map((page) => page.evaluate(() => window.page.sessions.main.session.status.reason)));
   };
   await reach(() => window.page.sessions.main.session.setMode("avion"), "avion");
-  await reach(() => window.page.sessions.main.session.setMode("synced"), "live");
-  await reach(() => window.page.sessions.main.session.lock(), "closed");
-  const code = await pages[0].evaluate(() => window.page.sessions.main.session.get("Counter", ["x"]).catch((error) => error.code));
-  assert.equal(code, "closed");
+  assert.deepEqual(await reach(() => window.page.sessions.main.session.setMode("synced"), "live"), [null, null, null]);
+  assert.deepEqual(await reach(() => window.page.sessions.main.session.lock(), "closed"), Array(3).fill("locked"));
+  const error = await pages[0].evaluate(() => window.page.sessions.main.session.get("Counter", ["x"]).catch(window.page.plainError));
+  assert.equal(error.code, "closed");
+  assert.match(error.message, /the session is locked/);
   for (const page of pages) await openWriter(page, world.session, { classes: ["Counter"] });
-  await reach(() => window.page.sessions.main.session.wipe(), "closed");
+  assert.deepEqual(await reach(() => window.page.sessions.main.session.wipe(), "closed"), Array(3).fill("wiped"));
   assert.deepEqual(await pages[0].evaluate(async () => (await indexedDB.databases()).map(({ name }) => name)), []);
 });
 
@@ -104,6 +106,7 @@ test("without words a lock reaches every tab, too", { timeout: 90_000 }, async (
   const pages = await openTabs(world, 2, WITHOUT["without BroadcastChannel"]);
   await pages[1].evaluate(() => window.page.sessions.main.session.lock());
   await inPhase(pages[0], "closed");
+  assert.equal(await pages[0].evaluate(() => window.page.sessions.main.session.status.reason), "locked");
 });
 
 test("a passphrase changed in one tab is changed again in another", { timeout: 60_000 }, async (t) => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { accounts, codeOf, device, newPlace, server, settled } from "./support.mjs";
+import { accounts, codeOf, device, ended, newPlace, server, settled } from "./support.mjs";
 
 /** Resolves once the status meets the condition. */
 const until = (session, isMet) =>
@@ -98,13 +98,9 @@ test("r89 at level 2 nothing arrives and nothing leaves, and all comes once the 
 
 test("r89 at level 3 the session locks and keeps its writes, and goes on once the restriction ends", { timeout: 60_000 }, async () => {
   const { here, there, phone, place, set, ends } = await office();
-  const locked = new Promise((resolve) => {
-    const stop = there.status.subscribe(({ phase, error }) => {
-      if (phase === "closed") queueMicrotask(() => (stop(), resolve(error?.code)));
-    });
-  });
+  const locked = ended(there);
   await set([[0, 3]]);
-  assert.equal(await locked, "account_closed");
+  assert.deepEqual(await locked, ["barred", "account_closed"]);
   assert.equal(await codeOf(device().open(place, { passphrase: "two" })), "account_closed");
   let away = await phone.open(place, { passphrase: "two", mode: "avion" });
   away.put("Note", { id: "1", text: "written meanwhile" });

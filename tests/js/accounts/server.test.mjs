@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { IDBFactory } from "fake-indexeddb";
 
-import { accounts, codeOf, cut, device, folder, isOfAccount, newPlace, open, otherServer, realFetch, schema, sent, server, settled } from "./support.mjs";
+import { accounts, codeOf, cut, device, ended, folder, isOfAccount, newPlace, open, otherServer, realFetch, schema, sent, server, settled } from "./support.mjs";
 
 test("an account opens on two devices, and offline on each that it was opened on", async () => {
   const place = newPlace();
@@ -126,16 +126,12 @@ test("a device that is revoked locks, keeps its data, and comes back as a new on
   const here = await laptop.open(place, { passphrase: "one", device: "laptop", mode: "incognito" });
   const there = await phone.open(place, { passphrase: "one", device: "phone" });
   await there.collection("Note", {}).whenReady();
-  const locked = new Promise((resolve) => {
-    const stop = there.status.subscribe(({ phase, error }) => {
-      if (phase === "closed") queueMicrotask(() => (stop(), resolve(error?.code)));
-    });
-  });
+  const locked = ended(there);
   const [lost] = (await accounts.devices(here)).filter(({ label }) => label === "phone");
   await accounts.revoke(here, lost.id);
   there.put("Note", { id: "waits" });
   await there.flush();
-  assert.equal(await locked, "device_revoked", "a session that ends knows the reason");
+  assert.deepEqual(await locked, ["revoked", "device_revoked"], "a session that ends knows the reason");
   const back = await phone.open(place, { passphrase: "one", device: "phone" });
   await settled(back);
   assert.deepEqual((await accounts.devices(here)).map(({ label }) => label).sort(), ["laptop", "phone"]);
@@ -284,14 +280,14 @@ test("once the account is closed, an opening in synced is refused before anythin
       await accounts.close(session, "one");
       await session.close();
     } else {
-      const locked = new Promise((resolve) => session.status.subscribe(({ phase }) => phase === "closed" && resolve()));
+      const locked = ended(session);
       const other = await phone.open(place, { passphrase: "one", mode: "incognito" });
       await accounts.close(other, "one");
       await other.close();
       laptop.use();
       // The next request tells the device.
       session.put("Note", { id: "2" });
-      await locked;
+      assert.deepEqual(await locked, ["barred", "account_closed"]);
     }
     assert.equal(await codeOf(laptop.open(place, { passphrase: "one" })), "account_closed");
     const line = cut(0, "request");

@@ -128,6 +128,14 @@ export const settled = (session) =>
     });
   });
 
+/** Resolves once the session has ended: why, and the code of its last error. */
+export const ended = (session) =>
+  new Promise((resolve) => {
+    const stop = session.status.subscribe(({ phase, reason, error }) => {
+      if (phase === "closed") queueMicrotask(() => (stop(), resolve([reason, error?.code])));
+    });
+  });
+
 /** Another server, which knows none of the accounts. */
 export async function otherServer(t) {
   const own = await mkdtemp(join(tmpdir(), "escale-accounts-"));

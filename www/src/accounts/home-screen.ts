@@ -43,8 +43,8 @@ export class HomeScreen {
   private readonly stops: (() => void)[] = [];
   /** How this tab knows the server. */
   private knows: Contact = "away";
-  /** How the session ends: the server's word, once it has come. */
-  private ending: Ending = "elsewhere";
+  /** Whether this tab locks the session. */
+  private isLocking = false;
   /** Whether the account is being closed here: the session then locks by itself, before the rest is done. */
   private isClosing = false;
   private isOver = false;
@@ -82,10 +82,8 @@ export class HomeScreen {
   }
 
   private update(status: StatusValue): void {
-    const { phase, error, leads } = status;
-    if (error?.code === "device_revoked") this.ending = "revoked";
-    if (error?.code === "account_closed") this.ending = "closed";
-    if (phase === "closed") return this.isClosing ? undefined : this.end(this.ending);
+    const { phase, leads } = status;
+    if (phase === "closed") return this.isClosing ? undefined : this.end(this.ending());
     this.banners.update(status);
     this.status.update(status, this.banners.isLockedOut);
     const isAway = phase !== "live" && phase !== "loading";
@@ -167,9 +165,17 @@ export class HomeScreen {
   }
 
   private async lock(): Promise<void> {
-    this.ending = "locked";
+    this.isLocking = true;
     await this.options.session.lock();
     this.end("locked");
+  }
+
+  /** The way in which the session has ended. */
+  private ending(): Ending {
+    const { reason } = this.options.session.status;
+    if (reason === "revoked") return "revoked";
+    if (reason === "barred") return "closed";
+    return this.isLocking ? "locked" : "elsewhere";
   }
 
   private async close(passphrase: string, erase: boolean): Promise<void> {
@@ -182,7 +188,7 @@ export class HomeScreen {
       this.end(erase ? "erased" : "closed");
     } finally {
       this.isClosing = false;
-      if (session.status.phase === "closed") this.end(this.ending);
+      if (session.status.phase === "closed") this.end(this.ending());
     }
   }
 

@@ -4,7 +4,7 @@ import { h } from "../dom";
 import { icon, type IconName } from "../icons";
 import type { Library } from "../library";
 import type { Package } from "../schema";
-import type { Session } from "../session";
+import type { Session, StatusValue } from "../session";
 import { problemOf } from "../problems";
 import { Writes } from "../writes";
 import { DetailPanel } from "./detail-panel";
@@ -17,8 +17,8 @@ import { StatusBar } from "./status-bar";
 import { clearToast, toast } from "./toast";
 import { WritesDrawer } from "./writes-drawer";
 
-/** The way in which the session ended. */
-export type Ending = "locked" | "wiped" | "closed";
+/** Why the session is over. */
+export type Ending = NonNullable<StatusValue["reason"]>;
 
 /** The screen's needs from the page. */
 export interface MainScreenOptions {
@@ -69,7 +69,7 @@ export class MainScreen {
       },
       changePassphrase: () => void this.changePassphrase(),
       wipe: () => void this.wipe(),
-      lock: () => void this.end("locked", () => session.lock()),
+      lock: () => void this.end(() => session.lock()),
     });
     this.follow = new FollowPanel(library, () => this.sheet(undefined));
     this.lists = new ListsColumn(session, library, {
@@ -112,7 +112,7 @@ export class MainScreen {
       this.detail.refresh();
     });
     session.status.subscribe((status) => {
-      if (status.phase === "closed") return void this.end("closed", () => Promise.resolve());
+      if (status.phase === "closed") return void this.end(() => Promise.resolve());
       this.bar.update(status);
       this.lists.setStatus(status);
       this.status.update(status);
@@ -236,7 +236,7 @@ export class MainScreen {
     if (answer.option) await this.options.forgetPage();
   }
 
-  private async end(how: Ending, finish: () => Promise<void>): Promise<void> {
+  private async end(finish: () => Promise<void>): Promise<void> {
     if (this.over) return;
     this.over = true;
     this.options.library.stop();
@@ -245,7 +245,7 @@ export class MainScreen {
     await this.attempt(finish);
     this.inspector.remove();
     this.drawer.remove();
-    this.options.ended(how);
+    this.options.ended(this.options.session.status.reason ?? "closed");
   }
 
   /** Runs a task, and shows its error if it fails. */

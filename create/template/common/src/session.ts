@@ -42,9 +42,18 @@ const PHASES: { [phase in StatusValue["phase"]]: string } = {
   closed: "Closed",
 };
 
+/** Why the session is over: this tab, another one or the server ended it. */
+const ENDS: { [reason in NonNullable<StatusValue["reason"]>]: string } = {
+  closed: "Closed",
+  locked: "Locked",
+  wiped: "Deleted from this device",
+  revoked: "Signed out from another device",
+  barred: "The account is closed",
+};
+
 /** The status as a sentence for the user. */
-export function describe({ phase, pending, error }: StatusValue): string {
+export function describe({ phase, reason, pending, error }: StatusValue): string {
   const waiting = pending > 0 ? `, ${pending} to send` : "";
   const trouble = error && phase !== "offline" ? `. ${advice(error)}` : "";
-  return `${PHASES[phase]}${waiting}${trouble}`;
+  return `${reason ? ENDS[reason] : PHASES[phase]}${waiting}${trouble}`;
 }
