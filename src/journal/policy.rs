@@ -7,9 +7,12 @@ use crate::model::Value;
 /// How a class resolves its conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// Operations expect no version unless the application gives one in `ifVersion`. If that one does not
-    /// match, the operation is parked in `refused`, and the application decides.
+    /// Operations expect no version, so the last one counts. If the application gives one in `ifVersion` and it
+    /// does not match, the operation is parked in `refused`, and the application decides.
     #[default]
+    Overwrite,
+    /// Operations expect the version that they were made on. If it does not match, the operation is parked in
+    /// `refused` with base, mine and theirs, and the application decides.
     Ask,
     /// The server's document stays; the operation is discarded.
     Server,
@@ -25,6 +28,7 @@ impl Policy {
     /// The policy of that name.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
+            "overwrite" => Policy::Overwrite,
             "ask" => Policy::Ask,
             "server" => Policy::Server,
             "client" => Policy::Client,
@@ -60,7 +64,7 @@ pub fn settle(
     let put =
         |state: Option<&State>| state.map_or(Settlement::Delete, |state| Settlement::Put(state.clone()));
     match policy {
-        Policy::Server | Policy::Ask | Policy::Custom => Settlement::Theirs,
+        Policy::Overwrite | Policy::Ask | Policy::Server | Policy::Custom => Settlement::Theirs,
         Policy::Client => put(mine),
         Policy::Merge => match (mine, theirs) {
             (None, _) => Settlement::Delete,
@@ -113,12 +117,13 @@ mod tests {
 
     #[test]
     fn each_policy_has_its_name() {
-        let all = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
-        let names = ["ask", "server", "client", "merge", "custom"];
+        let all =
+            [Policy::Overwrite, Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
+        let names = ["overwrite", "ask", "server", "client", "merge", "custom"];
         assert_eq!(names.map(Policy::parse), all.map(Some));
         assert_eq!(Policy::parse("none"), None);
         let mine = state(&[("a", 2)]);
-        for policy in [Policy::Ask, Policy::Custom] {
+        for policy in [Policy::Overwrite, Policy::Ask, Policy::Custom] {
             assert_eq!(settle(policy, None, Some(&mine), None), Settlement::Theirs);
         }
     }

@@ -208,7 +208,7 @@ impl Chain {
                     Policy::Server => None,
                     Policy::Client => Some(mine.clone()),
                     Policy::Merge => Some(merge(whole, mine, onto)),
-                    Policy::Custom | Policy::Ask => function(base, mine, &theirs),
+                    Policy::Custom | Policy::Ask | Policy::Overwrite => function(base, mine, &theirs),
                 };
                 if *doc == of && mine.is_some() {
                     changed.extend(names(whole, mine).filter(|name| value(whole, name) != value(mine, name)));

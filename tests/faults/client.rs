@@ -139,7 +139,7 @@ impl Client {
                 x: [self.secret; 32],
                 creates: !self.makes_none,
                 limits: self.limits,
-                application: Box::new(Counters { policy: Policy::Ask }),
+                application: Box::new(Counters { policy: Policy::Overwrite }),
                 seed: self.openings * 31 + 7,
                 session_seed: self.openings * 77 + 5,
                 ..Opening::of("org", "account", Schema::from_json(SCHEMA).expect("a schema"))

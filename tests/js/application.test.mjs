@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { defineOperations } from "../../js/dist/writes/operations.js";
 import { defineSchema } from "../../js/dist/schema/schema.js";
-import { openFake } from "./fake-core.mjs";
+import { fault, openFake } from "./fake-core.mjs";
 
 const schema = defineSchema(
   { Counter: { key: ["name"], release: 2 }, Note: { key: ["id"] } },
@@ -115,7 +115,8 @@ test("what cannot be operations or policies is refused by its name", async () =>
   await refused({ operations: { "doc.put": {} } }, /doc\.put is built in/);
   await refused({ operations: { x: { optimistic: 5 } } }, /x: optimistic/);
   await refused({ operations: { x: () => {} } }, /x: must be an object/);
-  await refused({ conflicts: { Note: "mine" } }, /conflicts: Note/);
+  await refused({ conflicts: { Note: "mine" } }, /conflicts: Note: must be overwrite, ask, server, client, merge or a function/);
+  await refused({ conflicts: { Note: "custom" } }, /conflicts: Note/);
   await refused({ conflicts: [] }, /conflicts/);
   await assert.rejects(openFake(schema, { conflicts: { Pakage: "ask" } }), { code: "unknown_class" });
   assert.throws(() => defineOperations(schema, { batch: {} }), { code: "bad_option" });
@@ -124,6 +125,10 @@ test("what cannot be operations or policies is refused by its name", async () =>
 test("policies cross by their names, functions as custom", async () => {
   const { core } = await openFake(schema, { conflicts: { Note: "merge", Counter: () => undefined } });
   assert.deepEqual(JSON.parse(core.options.policies), { Note: "merge", Counter: "custom" });
+  for (const Note of ["overwrite", "ask", "server", "client"]) {
+    const named = await openFake(schema, { conflicts: { Note, Counter: undefined } });
+    assert.deepEqual(JSON.parse(named.core.options.policies), { Note });
+  }
   const none = await openFake(schema);
   assert.equal(none.core.options.policies, "{}");
 });
@@ -157,4 +162,41 @@ test("a settling function that fails is told of, and fails", async (t) => {
   assert.throws(() => core.host.settle("Counter", "null", "null", "null"), { code: "ERR_ASSERTION" });
   assert.throws(() => core.host.settle("Note", "null", "null", "null"), { code: "bad_option", message: /async/ });
   assert.equal(told.mock.callCount(), 2);
+});
+
+const conflict = fault("version_conflict");
+/** A session with a refused put of a counter, and the entry about the conflict. */
+async function refusedFor(theirs, known = schema) {
+  const { session, core } = await openFake(known, { conflicts: { Counter: "ask" } });
+  core.refuse(session.put("Counter", { name: "a", count: 3 }).id, conflict, theirs);
+  const [entry] = session.refused.value;
+  return { session, core, entry };
+}
+
+test("a write that waits for an answer has base, mine and theirs, as documents of the present release", async () => {
+  const own = [{ name: "a", n: 1 }, { name: "a", count: 3, release: 2 }];
+  const { entry } = await refusedFor({ class: "Counter", v: 9, data: { name: "a", n: 2 }, own });
+  assert.deepEqual([entry.base, entry.mine, entry.theirs.doc].map((doc) => ({ ...doc })), [1, 3, 2].map((count) => ({ name: "a", count })));
+  assert.deepEqual([entry.theirs.className, entry.theirs.v, entry.error.code], ["Counter", 9, "version_conflict"]);
+  const none = await refusedFor({ class: "Counter", v: 9, data: null, own: [null, null] });
+  assert.deepEqual([none.entry.base, none.entry.mine, none.entry.theirs.doc], [null, null, null], "no document, a deletion, and a deleted one");
+});
+
+test("if the application named the version, a refused write has theirs alone; if nobody may read it, nothing", async () => {
+  const { entry } = await refusedFor({ class: "Counter", v: 9, data: { name: "a", n: 2 } });
+  assert.deepEqual(["base", "mine", "theirs"].map((field) => field in entry), [false, false, true]);
+  const unread = await refusedFor(undefined);
+  assert.deepEqual(["base", "mine", "theirs"].map((field) => field in unread.entry), [false, false, false]);
+});
+
+test("a refused write is shown without documents that fail to migrate, and can be decided", async (t) => {
+  const told = t.mock.method(console, "error", () => {});
+  const migrate = { Counter: { 2: () => assert.fail("planted") } };
+  const brittle = defineSchema({ Counter: { key: ["name"], release: 2 } }, { migrate });
+  const { session, core, entry } = await refusedFor({ class: "Counter", v: 9, data: { name: "a" }, own: [null, null] }, brittle);
+  assert.deepEqual(["base", "mine", "theirs"].map((field) => field in entry), [false, false, false]);
+  assert.equal(told.mock.callCount(), 1);
+  entry.retry();
+  assert.deepEqual(core.calls.findLast(([name]) => name === "amend").slice(2), [undefined], "unchanged");
+  assert.deepEqual(session.refused.value, []);
 });

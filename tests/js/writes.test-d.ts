@@ -13,6 +13,7 @@ const schema = defineSchema({
     collections: { box: { key: ["box"], mutable: true } },
     properties: { id: "string", box: "string", text: "string" },
   },
+  Contact: { key: ["id"], properties: { id: "string", phone: "string" } },
   Counter: { key: ["id"], properties: { id: "string", n: "number" } },
 });
 
@@ -32,6 +33,9 @@ const session = await open({
   operations,
   // Both wrote to a note: both texts are kept. Where one of them deleted it, the server's stays.
   conflicts: {
+    // The user decides: see the refused operations below.
+    Contact: "ask",
+    // Both wrote to a note: both texts are kept. Where one of them deleted it, the server's stays.
     Note: (_base, mine, theirs) => (mine && theirs ? { ...mine, text: `${theirs.text}\n${mine.text}` } : undefined),
   },
   server: "http://localhost:7700",
@@ -60,12 +64,18 @@ session.status.subscribe(({ pending }) => show(`${pending} waiting`));
 for (const { name, at, state } of session.pending()) show(name, at, state);
 session.refused.subscribe((refused) => {
   for (const entry of refused) {
-    // The obstacle and the next step, for the user, and the server's document.
-    show(advice(entry.error), entry.theirs?.doc);
-    // The user has seen the server's document, and decides to keep their own. Not for a batch: each of its parts has an
-    // `ifVersion` of its own.
-    if (entry.theirs?.doc && entry.name !== "batch") entry.amend({ ...entry.args, ifVersion: entry.theirs.v });
-    else entry.discard(); // or entry.retry(), once the obstacle is gone
+    // The obstacle and the next step, for the user.
+    show(advice(entry.error));
+    if (entry.theirs && entry.mine !== undefined) {
+      // By "ask", or if a function of yours threw: the document that the write was made on, its result, the server's.
+      show(entry.base, entry.mine, entry.theirs.doc);
+      entry.retry(); // the user keeps their own: it replaces `theirs`, and no later document. Or entry.amend(..)
+    } else if (entry.theirs && entry.name !== "batch") {
+      // The write named a version itself. Not for a batch: each of its parts has an `ifVersion` of its own.
+      entry.amend({ ...entry.args, ifVersion: entry.theirs.v });
+    } else {
+      entry.discard(); // or entry.retry(), once the obstacle is gone
+    }
   }
 });
 

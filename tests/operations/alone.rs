@@ -65,7 +65,7 @@ fn assert_no_conflict(driver: &Driver) {
 
 #[test]
 fn a_write_after_one_that_changed_nothing_is_not_lost_whatever_version_that_one_has() {
-    for policy in [Policy::Server, Policy::Client, Policy::Merge, Policy::Custom] {
+    for policy in [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom] {
         for v in [0, 9_000_000_000_000] {
             let (driver, server) = after_a_patch_of_nothing(policy, v, |driver, _| {
                 driver.patch(0, &[("b", 2)]);
@@ -79,7 +79,7 @@ fn a_write_after_one_that_changed_nothing_is_not_lost_whatever_version_that_one_
 
 #[test]
 fn a_write_that_names_one_that_changed_nothing_is_not_refused() {
-    for policy in [Policy::Ask, Policy::Merge] {
+    for policy in [Policy::Overwrite, Policy::Ask, Policy::Merge] {
         let (driver, server) = after_a_patch_of_nothing(policy, 0, |driver, idle| {
             let set = Value::from([("b", Value::from(3_i64))]);
             let expected = Value::from([("op", Value::from(idle))]);
@@ -96,7 +96,7 @@ fn a_write_that_names_one_that_changed_nothing_is_not_refused() {
 /// A server that contradicts itself does not make the session send the same write for ever.
 #[test]
 fn a_conflict_with_the_very_version_that_was_expected_is_the_applications_to_settle() {
-    for policy in [Policy::Ask, Policy::Client, Policy::Merge] {
+    for policy in [Policy::Overwrite, Policy::Ask, Policy::Client, Policy::Merge] {
         let mut server = server(1);
         let mut driver = Driver::new(0, Mode::Synced, policy);
         driver.subscribe(&mut server);
@@ -123,7 +123,9 @@ fn a_conflict_with_the_very_version_that_was_expected_is_the_applications_to_set
 /// write that names the batch expects no more than "nobody has written since".
 #[test]
 fn a_write_that_names_a_batch_finds_a_document_that_the_batch_left_at_an_earlier_version() {
-    for policy in [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom] {
+    for policy in
+        [Policy::Overwrite, Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom]
+    {
         for is_reopened in [false, true] {
             let mut server = server(2);
             let mut driver = Driver::new(0, Mode::Synced, policy);
@@ -232,11 +234,12 @@ fn write_something(driver: &mut Driver, random: &mut SeededRandom, last: &mut BT
 fn one_writer_meets_no_conflict_whatever_the_history() {
     for seed in escale_testkit::seeds::each(600) {
         let mut random = SeededRandom::new(seed);
-        let policies = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
+        let policies =
+            [Policy::Overwrite, Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
         let idles = [Idle::Kept, Idle::Zero, Idle::Stamped, Idle::Written];
-        let policy = policies[seed as usize % 5];
+        let policy = policies[seed as usize % 6];
         let mut server = server(3);
-        server.habits.idle = idles[seed as usize / 5 % 4];
+        server.habits.idle = idles[seed as usize / 6 % 4];
         let mut driver = Driver::new(0, Mode::Synced, policy);
         driver.subscribe(&mut server);
         let mut last = BTreeMap::new();

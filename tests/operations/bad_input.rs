@@ -15,7 +15,7 @@ fn map(pairs: &[(&str, Value)]) -> Value {
 #[test]
 fn operations_that_cannot_be_are_refused_by_name() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let doc = ("class", Value::from("Doc"));
     let empty = || map(&[]);
@@ -70,7 +70,7 @@ fn operations_that_cannot_be_are_refused_by_name() {
 #[test]
 fn a_patch_with_a_life_that_is_no_minute_is_refused_at_the_call() {
     let mut server = server(7);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let patch = |name: &str, value: Value| {
         let (class, key) = (("class", Value::from("Doc")), ("key", id(0)));
@@ -85,7 +85,7 @@ fn a_patch_with_a_life_that_is_no_minute_is_refused_at_the_call() {
 #[test]
 fn a_patch_of_what_the_server_told_deleted_is_refused_at_the_call() {
     let mut server = server(3);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let on = |number| ("key", id(number));
     let doc = ("class", Value::from("Doc"));
@@ -103,7 +103,7 @@ fn a_patch_of_what_the_server_told_deleted_is_refused_at_the_call() {
     let batch = map(&[("ops", Value::Array(vec![map(&[("name", "doc.patch".into()), ("args", patch(0))])]))]);
     assert_eq!(code(&driver, "batch", &batch), Err(Code::NotFound));
     // Deleted by another session.
-    let mut other = Driver::new(1, Mode::Synced, Policy::Ask);
+    let mut other = Driver::new(1, Mode::Synced, Policy::Overwrite);
     other.subscribe(&mut server);
     other.write("doc.delete", delete(1));
     other.settle(&mut server);
@@ -128,11 +128,11 @@ fn a_patch_of_what_the_server_told_deleted_is_refused_at_the_call() {
 #[test]
 fn a_patch_of_what_was_written_here_and_deleted_there_is_refused_at_the_call() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.patch(0, &[("n", 1)]);
     driver.settle(&mut server);
-    let mut other = Driver::new(1, Mode::Synced, Policy::Ask);
+    let mut other = Driver::new(1, Mode::Synced, Policy::Overwrite);
     other.subscribe(&mut server);
     other.write("doc.delete", map(&[("class", Value::from("Doc")), ("key", id(0))]));
     other.settle(&mut server);
@@ -145,7 +145,7 @@ fn a_patch_of_what_was_written_here_and_deleted_there_is_refused_at_the_call() {
 
 #[test]
 fn sweeps_that_cannot_be_are_refused_by_name() {
-    let mut driver = Driver::new(0, Mode::Avion, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Avion, Policy::Overwrite);
     for retention in [
         Retention::Count(0),
         Retention::Count(101),

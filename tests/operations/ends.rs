@@ -75,7 +75,7 @@ fn a_deletion_of_a_deleted_document_is_over() {
 fn r8_a_lost_operation_that_no_def_showed_does_not_come_back() {
     let mut server = server(1);
     server.back_up();
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let lost = driver.add(0, 1);
     accepted_unseen(&mut driver, &mut server);
@@ -86,7 +86,7 @@ fn r8_a_lost_operation_that_no_def_showed_does_not_come_back() {
     let reply = driver.answer(&mut server, &request);
     driver.feed(Event::Replied { number, reply: Ok(reply) });
     assert!(driver.machine.operations().is_empty());
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     assert!(driver.machine.operations().is_empty());
     assert_eq!(driver.machine.lost_by_server(), std::slice::from_ref(&lost));
     assert_eq!(driver.history(0).len(), 2, "its actions stay in the history");
@@ -97,7 +97,7 @@ fn r8_a_lost_operation_that_no_def_showed_does_not_come_back() {
 #[test]
 fn a_sweep_spares_the_actions_of_operations_that_are_not_over() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.add(0, 1);
     accepted_unseen(&mut driver, &mut server);
@@ -118,7 +118,7 @@ fn a_sweep_spares_the_actions_of_operations_that_are_not_over() {
 fn r12_an_effect_that_one_def_has_shown_is_not_shown_twice_after_a_restart() {
     let mut server = server(1);
     put(&mut server, 0, data(0, Some(1), 0, 0));
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let section = data(0, Some(1), 0, 0)["section"].as_str().expect("a section").to_owned();
     let games = Def::collection(&name("Doc"), &name("section"), &[&section]).expect("a def");
@@ -134,7 +134,7 @@ fn r12_an_effect_that_one_def_has_shown_is_not_shown_twice_after_a_restart() {
     driver.feed(Event::Replied { number, reply: Ok(reply) });
     assert_eq!(driver.machine.operations().len(), 1, "the other def has not shown it");
     assert_eq!(driver.seen(0, "n"), Some(before + 5));
-    let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Avion, Policy::Overwrite);
     assert_eq!(driver.seen(0, "n"), Some(before + 5));
 }
 
@@ -142,7 +142,7 @@ fn r12_an_effect_that_one_def_has_shown_is_not_shown_twice_after_a_restart() {
 #[test]
 fn r12_an_effect_that_was_pushed_is_not_shown_twice_after_a_restart() {
     let mut server = server(1);
-    let mut driver = Driver::new(LIVE_ACCOUNT, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(LIVE_ACCOUNT, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let socket = open_socket(&mut driver);
     let before = driver.seen(0, "n").unwrap_or(0);
@@ -152,7 +152,7 @@ fn r12_an_effect_that_was_pushed_is_not_shown_twice_after_a_restart() {
     server.operate(driver.account, &request, (0, driver.now), &mut || false);
     push(&mut driver, &server, socket, 1);
     assert_eq!(driver.seen(0, "n"), Some(before + 5));
-    let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Avion, Policy::Overwrite);
     assert_eq!((driver.machine.status().pending, driver.seen(0, "n")), (1, Some(before + 5)));
 }
 
@@ -161,12 +161,12 @@ fn r12_an_effect_that_was_pushed_is_not_shown_twice_after_a_restart() {
 #[test]
 fn r12_a_document_that_no_push_may_change_is_pulled() {
     let mut server = server(1);
-    let mut driver = Driver::new(LIVE_ACCOUNT, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(LIVE_ACCOUNT, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.patch(0, &[("poison", 1)]);
     driver.settle(&mut server);
     let behind = driver.patch(0, &[("m", 2)]);
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     let socket = open_socket(&mut driver);
     let live = ServerFrame::confirm(vec![Def::class_of(&name("Doc"))], Vec::new());
     driver.feed(Event::Frame { socket, frame: Ok(live) });
@@ -185,7 +185,7 @@ fn r12_a_document_that_no_push_may_change_is_pulled() {
 #[test]
 fn r12_an_operation_waits_for_the_one_in_the_place_of_the_refused_one() {
     let mut server = server(3);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let other = driver.patch(2, &[("n", 1)]);
@@ -206,7 +206,7 @@ fn r12_an_operation_waits_for_the_one_in_the_place_of_the_refused_one() {
     let (op, _) = operations.iter().find(|(op, _)| op.state.issued.id == waits).expect("it waits");
     assert_eq!(op.state.issued.after.last().map(String::as_str), Some("amended"));
     assert!(!op.state.issued.after.contains(&poisoned));
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     driver.settle(&mut server);
     let executed = server.db.operations.executed.iter().map(|(_, id)| id.as_str());
     assert_eq!(executed.collect::<Vec<_>>()[1..], ["amended", waits.as_str()]);
@@ -217,7 +217,7 @@ fn r12_an_operation_waits_for_the_one_in_the_place_of_the_refused_one() {
 fn the_history_reports_a_damaged_record() {
     for is_gone in [false, true] {
         let mut server = server(1);
-        let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+        let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
         driver.subscribe(&mut server);
         for n in 1..3 {
             driver.patch(0, &[("n", n)]);
@@ -243,7 +243,7 @@ fn the_history_reports_a_damaged_record() {
 #[test]
 fn a_batch_touches_each_document_once() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let patch = |number: usize, n: i64| {
@@ -264,7 +264,7 @@ fn a_batch_touches_each_document_once() {
 #[test]
 fn r12_a_discarded_operation_holds_nothing_once_its_record_is_wiped() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let refused = driver.patch(0, &[("n", 1), ("poison", 1)]);

@@ -45,19 +45,19 @@ fn refused(op: &Op, code: Code) -> Option<OpResult> {
 #[test]
 fn what_makes_no_progress_is_tried_with_growing_delays() {
     let codes = [
-        (Policy::Ask, Code::OrderHeld),
-        (Policy::Ask, Code::OrderGap),
-        (Policy::Ask, Code::Contention),
-        (Policy::Ask, Code::SessionReused),
+        (Policy::Overwrite, Code::OrderHeld),
+        (Policy::Overwrite, Code::OrderGap),
+        (Policy::Overwrite, Code::Contention),
+        (Policy::Overwrite, Code::SessionReused),
     ];
     for (policy, code) in codes {
         let requests = asked(policy, |op| refused(op, code));
         assert!((10..200).contains(&requests), "{code:?}: {requests} requests in ten minutes");
     }
-    let requests = asked(Policy::Ask, |_| None);
+    let requests = asked(Policy::Overwrite, |_| None);
     assert!((10..200).contains(&requests), "no results: {requests} requests in ten minutes");
     let neither = |op: &Op| Some(OpResult { id: op.id.clone(), ok: None, fault: None });
-    let requests = asked(Policy::Ask, neither);
+    let requests = asked(Policy::Overwrite, neither);
     assert!((10..200).contains(&requests), "results of nothing: {requests} requests in ten minutes");
 }
 

@@ -13,7 +13,7 @@ use escale_testkit::backend::Backend;
 #[test]
 fn the_history_tells_the_past_states() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     for n in 1..4 {
         driver.patch(0, &[("n", n)]);
@@ -21,7 +21,7 @@ fn the_history_tells_the_past_states() {
     }
     driver.feed(Event::Network(false));
     driver.patch(0, &[("n", 4)]);
-    let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Avion, Policy::Overwrite);
     let states: Vec<(i64, bool)> = driver
         .history(0)
         .into_iter()
@@ -39,13 +39,13 @@ fn the_history_tells_the_past_states() {
 #[test]
 fn the_history_reads_the_records_of_its_document_alone() {
     let mut server = server(4);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     for number in [0, 1, 2, 1] {
         driver.patch(number, &[("n", 1)]);
         driver.settle(&mut server);
     }
-    let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Avion, Policy::Overwrite);
     for (number, records) in [(0, 1), (1, 2), (2, 1), (3, 0)] {
         let before = driver.hooks.records_read;
         driver.history(number);
@@ -67,7 +67,7 @@ fn the_history_tells_what_was_accepted_and_is_not_written_yet() {
     };
     for is_full in [false, true] {
         let mut server = server(1);
-        let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+        let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
         driver.subscribe(&mut server);
         for n in 1..4 {
             driver.patch(0, &[("n", n)]);
@@ -94,7 +94,7 @@ fn the_history_tells_what_was_accepted_and_is_not_written_yet() {
 fn a_damaged_record_is_told_and_the_others_go_on() {
     for how in 0..2 {
         let mut server = server(3);
-        let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+        let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
         driver.subscribe(&mut server);
         driver.feed(Event::Network(false));
         for number in 0..3 {
@@ -110,14 +110,14 @@ fn a_damaged_record_is_told_and_the_others_go_on() {
         });
         // The copy in the backup database would restore it.
         driver.device.tamper_copies(&name, BTreeMap::clear);
-        let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+        let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
         let status = driver.machine.status();
         assert_eq!(status.error.map(|error| error.code()), Some(Code::LocalDataLost));
         assert_eq!((status.pending, status.storage), (2, StorageState::Lost));
         driver.settle(&mut server);
         assert_eq!(server.db.operations.executed.len(), 2);
         // It was reported once: the stored records are whole again.
-        let driver = driver.reopen(Mode::Synced, Policy::Ask);
+        let driver = driver.reopen(Mode::Synced, Policy::Overwrite);
         assert!(driver.machine.status().error.is_none(), "{:?}", driver.machine.status());
     }
 }
@@ -125,7 +125,7 @@ fn a_damaged_record_is_told_and_the_others_go_on() {
 #[test]
 fn in_incognito_an_operation_is_saved_in_memory_at_once() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Incognito, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Incognito, Policy::Overwrite);
     driver.subscribe(&mut server);
     let id = driver.add(0, 1);
     assert!(
@@ -148,7 +148,7 @@ fn in_incognito_an_operation_is_saved_in_memory_at_once() {
 #[test]
 fn a_sweep_forgets_what_it_removes() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     server.back_up();
     let ids: Vec<String> = (1..6)

@@ -35,7 +35,7 @@ fn told_too_large(driver: &Driver, id: &str) -> usize {
 #[test]
 fn a_patch_that_makes_a_document_too_large_is_refused_by_name() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     driver.write("doc.patch", Driver::large(0, "a", HALF));
@@ -58,10 +58,10 @@ fn a_patch_that_makes_a_document_too_large_is_refused_by_name() {
 fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
     let mut server = server(2);
     grow(&mut server, 0, HALF);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
-    let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Avion, Policy::Overwrite);
     // Nothing was read yet: the first patch requests it.
     let large = driver.write("doc.patch", Driver::large(0, "a", HALF));
     let behind = driver.patch(0, &[("n", 2)]);
@@ -72,7 +72,7 @@ fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
     let saved = |effect: &Effect| matches!(effect, Effect::Saved { .. });
     assert_eq!(driver.hooks.told.iter().filter(|effect| saved(effect)).count(), 3);
     // It is stored like any other.
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     driver.settle(&mut server);
     assert_eq!(
         (stored(&server, 0, "n"), stored(&server, 1, "n")),
@@ -93,7 +93,7 @@ fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
 #[test]
 fn a_patch_under_which_its_document_grows_is_parked() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let poisoned = driver.patch(0, &[("poison", 1)]);
@@ -127,7 +127,7 @@ fn a_patch_under_which_its_document_grows_is_parked() {
 fn r11_a_patch_that_was_sent_is_not_parked_before_the_answer() {
     for is_executed in [true, false] {
         let mut server = server(2);
-        let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+        let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
         driver.subscribe(&mut server);
         let large = driver.write("doc.patch", Driver::large(0, "a", HALF));
         let (number, request) = driver.sent.take().expect("a request");
@@ -155,7 +155,7 @@ fn r11_a_patch_that_was_sent_is_not_parked_before_the_answer() {
 #[test]
 fn a_batch_is_checked_through_its_own_changes() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let class = ("class", Value::from("Doc"));
@@ -191,7 +191,7 @@ fn a_batch_is_checked_through_its_own_changes() {
 #[test]
 fn two_patches_of_what_is_not_held_can_be_issued() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.patch(0, &[("a", 2)]);
     driver.patch(0, &[("b", 3)]);
     driver.settle(&mut server);
@@ -202,7 +202,7 @@ fn two_patches_of_what_is_not_held_can_be_issued() {
 #[test]
 fn an_amendment_is_checked_in_its_own_place() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let poisoned = driver.patch(0, &[("a", 1), ("poison", 1)]);
@@ -225,7 +225,7 @@ fn an_amendment_is_checked_in_its_own_place() {
 /// arrive.
 #[test]
 fn arguments_nested_too_deep_are_refused_by_name() {
-    let driver = Driver::new(0, Mode::Avion, Policy::Ask);
+    let driver = Driver::new(0, Mode::Avion, Policy::Overwrite);
     let mut nested = Value::from(1_i64);
     for _ in 0..31 {
         nested = Value::Array(vec![nested]);
@@ -266,7 +266,7 @@ fn settle_within(driver: &mut Driver, server: &mut ModelServer, bytes_max: usize
 #[test]
 fn a_request_too_large_for_its_operations_is_halved() {
     let mut server = server(4);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     for n in 0..800 {
@@ -284,7 +284,7 @@ fn a_request_too_large_for_its_operations_is_halved() {
 fn an_operation_too_large_for_the_way_is_parked() {
     for mode in [Mode::Synced, Mode::Incognito] {
         let mut server = server(4);
-        let mut driver = Driver::new(0, mode, Policy::Ask);
+        let mut driver = Driver::new(0, mode, Policy::Overwrite);
         driver.subscribe(&mut server);
         driver.feed(Event::Network(false));
         for n in 0..400 {
@@ -320,7 +320,7 @@ fn an_operation_too_large_for_the_way_is_parked() {
 #[test]
 fn operations_beside_one_that_is_too_large_are_sent_together() {
     let mut server = server(4);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     driver.write("doc.patch", Driver::large(3, "a", 30_000));
@@ -345,7 +345,7 @@ fn operations_beside_one_that_is_too_large_are_sent_together() {
 #[test]
 fn an_operation_is_tried_by_itself_before_it_is_parked() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     for n in 0..100 {
         driver.feed(Event::Subscribe(format!("Doc@{n:0>22}").parse().expect("a def")));
@@ -374,7 +374,7 @@ fn an_operation_is_tried_by_itself_before_it_is_parked() {
 #[test]
 fn a_patch_that_may_have_been_sent_is_not_parked_when_its_document_grows() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let large = driver.write("doc.patch", Driver::large(0, "a", HALF));
@@ -412,7 +412,7 @@ fn r11_an_operation_too_large_for_the_way_is_executed_or_parked() {
     for (name, args) in [("doc.patch", patch), ("add", Value::from(own))] {
         for passes in [None, Some(0), Some(1), Some(2), Some(3)] {
             let mut server = server(1);
-            let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+            let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
             driver.subscribe(&mut server);
             let issued = driver.write(name, args.clone());
             let (mut refusals, mut copies) = (0, Vec::new());

@@ -59,7 +59,7 @@ fn online(driver: &mut Driver, server: &mut ModelServer) {
 /// It stopped the session: operations issued after it were never sent.
 #[test]
 fn r12_a_version_that_nothing_gives_ends_as_a_refusal() {
-    let (mut server, mut driver) = offline(Policy::Ask);
+    let (mut server, mut driver) = offline(Policy::Overwrite);
     let parts = vec![part("doc.patch", patch(0, "a", Some("nobody"))), part("add", counting(1))];
     let stuck = driver.write("batch", batch(parts));
     driver.patch(2, &[("n", 7)]);
@@ -72,7 +72,7 @@ fn r12_a_version_that_nothing_gives_ends_as_a_refusal() {
 #[test]
 fn r12_a_version_that_only_comes_later_ends_as_a_refusal() {
     for named in ["itself", "later"] {
-        let (mut server, mut driver) = offline(Policy::Ask);
+        let (mut server, mut driver) = offline(Policy::Overwrite);
         for (id, number, of) in [("itself", 0, Some(named)), ("later", 1, None)] {
             let (name, args) = ("doc.patch".to_owned(), patch(number, "a", of));
             let write = Write { id: id.into(), name, args, touches: Vec::new(), after: Vec::new() };
@@ -92,7 +92,7 @@ fn r12_a_version_that_only_comes_later_ends_as_a_refusal() {
 /// The same if the named operation is amended: the batch then names the replacement.
 #[test]
 fn r12_a_batch_names_what_takes_the_place_of_an_amended_operation() {
-    let (mut server, mut driver) = offline(Policy::Ask);
+    let (mut server, mut driver) = offline(Policy::Overwrite);
     let first = driver.patch(0, &[("n", 1), ("poison", 1)]);
     let parts = vec![part("doc.patch", patch(0, "a", Some(&first))), part("add", counting(1))];
     driver.write("batch", batch(parts));
@@ -110,7 +110,7 @@ fn r12_a_batch_names_what_takes_the_place_of_an_amended_operation() {
 #[test]
 fn r12_what_names_a_refused_operation_waits_and_the_rest_goes_on() {
     for is_held in [false, true] {
-        let (mut server, mut driver) = offline(Policy::Ask);
+        let (mut server, mut driver) = offline(Policy::Overwrite);
         let named = if is_held {
             driver.patch(0, &[("n", 1), ("poison", 1)]);
             driver.patch(0, &[("a", 2)])
@@ -130,7 +130,7 @@ fn r12_what_names_a_refused_operation_waits_and_the_rest_goes_on() {
 #[test]
 fn r12_a_discarded_operation_leaves_the_conditions_that_name_it() {
     for is_mixed in [false, true] {
-        let (mut server, mut driver) = offline(Policy::Ask);
+        let (mut server, mut driver) = offline(Policy::Overwrite);
         let first = driver.patch(0, &[("n", 1), ("poison", 1)]);
         let second = if is_mixed {
             let parts = vec![part("doc.patch", patch(0, "a", Some(&first))), part("add", counting(1))];
@@ -210,7 +210,7 @@ fn r12_a_session_goes_on_whatever_versions_are_named() {
     for seed in seeds::each(400) {
         println!("ESCALE_SEED={seed}");
         let mut random = SeededRandom::new(seed);
-        let policies = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
+        let policies = [Policy::Overwrite, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
         let (mut server, mut driver) = offline(policies[seed as usize % policies.len()]);
         let mut ids = Vec::new();
         for _ in 0..40 {

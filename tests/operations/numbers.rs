@@ -25,7 +25,7 @@ fn next_with_ops(driver: &mut Driver) -> (u64, SyncRequest) {
 #[test]
 fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
     let mut server = server(3);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let issued = [driver.add(0, 1), driver.add(1, 2), driver.add(2, 3)];
@@ -66,7 +66,7 @@ fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
 #[test]
 fn r11_the_name_that_a_session_takes_instead_outlives_the_process() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let id = driver.add(0, 1);
     let mut names = Vec::new();
@@ -82,7 +82,7 @@ fn r11_the_name_that_a_session_takes_instead_outlives_the_process() {
     assert_eq!(names[0], names[1], "at first it numbers its operations again");
     let taken = driver.machine.layout().expect("a device").session().to_owned();
     assert_ne!(taken, names[0]);
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     assert_eq!(driver.machine.layout().expect("a device").session(), taken);
     driver.settle(&mut server);
     assert_eq!(stored(&server, 0, "n"), Some(1));
@@ -93,7 +93,7 @@ fn r11_the_name_that_a_session_takes_instead_outlives_the_process() {
 #[test]
 fn r11_an_operation_counts_under_the_number_that_the_server_gave_it() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let [first, second] = [driver.add(0, 1), driver.add(1, 2)];

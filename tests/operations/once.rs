@@ -73,7 +73,7 @@ fn run(
 ) -> (Vec<String>, [i64; COUNTERS]) {
     let mut issued = Vec::new();
     let mut added = [0; COUNTERS];
-    let mut driver = Driver::new(account, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(account, Mode::Synced, Policy::Overwrite);
     driver.now += account as u64 * 1_000_000;
     driver.subscribe(server);
     let mut wire = Wire::default();
@@ -127,7 +127,7 @@ fn run(
                 figures.processes_ended += 1;
                 driver.answer(server, &request);
                 // Sent requests stay in transit all the same; nobody receives the answers.
-                driver = driver.reopen(Mode::Synced, Policy::Ask);
+                driver = driver.reopen(Mode::Synced, Policy::Overwrite);
                 wire.replies.clear();
                 wire.requests.iter_mut().for_each(|(_, number, _)| *number = 0);
                 is_heard = true;
@@ -195,7 +195,7 @@ fn r11_exactly_once() {
 #[test]
 fn r11_a_forgotten_result_is_an_accepted_operation() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let id = driver.add(0, 1);
     let (number, request) = driver.sent.take().expect("a request");
@@ -272,7 +272,7 @@ fn r12_what_meets_contention_after_a_rollback_stays_in_sight() {
 
 /// A store that has sent everything, and an earlier copy of it, offline.
 fn rolled_back(server: &mut ModelServer) -> (Driver, Driver) {
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(server);
     driver.feed(Event::Network(false));
     driver.add(0, 1);
@@ -280,6 +280,6 @@ fn rolled_back(server: &mut ModelServer) -> (Driver, Driver) {
     driver.feed(Event::Network(true));
     driver.add(0, 10);
     driver.settle(server);
-    let other = Driver::open(0, Mode::Avion, Policy::Ask, earlier, driver.now);
+    let other = Driver::open(0, Mode::Avion, Policy::Overwrite, earlier, driver.now);
     (driver, other)
 }

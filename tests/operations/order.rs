@@ -28,7 +28,7 @@ pub fn ids(request: &escale::codec::SyncRequest) -> Vec<&str> {
 #[test]
 fn r12_an_operation_on_two_documents_waits_for_both() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let poisoned = driver.patch(0, &[("n", 1), ("poison", 1)]);
@@ -56,7 +56,7 @@ fn r12_an_operation_on_two_documents_waits_for_both() {
 #[test]
 fn r11_what_was_executed_is_answered_behind_what_is_held() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     driver.patch(0, &[("n", 1), ("poison", 1)]);
@@ -69,7 +69,7 @@ fn r11_what_was_executed_is_answered_behind_what_is_held() {
     driver.answer(&mut server, &request);
     lost(&mut driver);
     // The process ends and forgets which numbers were sent. The refusal is requested once more with the rest.
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     driver.settle(&mut server);
     let left: Vec<_> = driver
         .machine
@@ -87,14 +87,14 @@ fn r11_what_was_executed_is_answered_behind_what_is_held() {
 #[test]
 fn what_is_held_over_a_restart_does_not_keep_its_document_from_changing() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     driver.patch(0, &[("n", 1), ("poison", 1)]);
     driver.patch(0, &[("other", 2)]);
     driver.feed(Event::Network(true));
     driver.settle(&mut server);
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     let data = [("id", id(0)), ("n", Value::from(7))];
     put(&mut server, 0, data.into_iter().map(|(name, value)| (name.into(), value)).collect());
     driver.settle(&mut server);
@@ -213,7 +213,7 @@ fn r8_what_expects_a_lost_operation_is_a_conflict() {
 fn r8_a_version_given_in_an_earlier_epoch_is_a_conflict() {
     let mut server = server(1);
     server.back_up();
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let first = driver.patch(0, &[("a", 1)]);
@@ -239,7 +239,7 @@ fn r8_a_version_given_in_an_earlier_epoch_is_a_conflict() {
 fn r8_what_the_server_has_lost_is_remembered() {
     let mut server = server(2);
     server.back_up();
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let over = driver.add(0, 1);
     driver.settle(&mut server);
@@ -261,7 +261,7 @@ fn r8_what_the_server_has_lost_is_remembered() {
         if round == 1 {
             driver.sweep(escale::journal::Retention::Count(1), true).expect("a rule");
         }
-        driver = driver.reopen(Mode::Synced, Policy::Ask);
+        driver = driver.reopen(Mode::Synced, Policy::Overwrite);
         assert_eq!(driver.machine.lost_by_server().len(), 2, "round {round}");
     }
     let before = server.db.operations.executed.len();
@@ -269,7 +269,7 @@ fn r8_what_the_server_has_lost_is_remembered() {
     driver.settle(&mut server);
     assert_eq!(server.db.operations.executed.len(), before + 1, "nothing of it is sent again");
     // Lost once more by an earlier copy: the operations lost before are not lost twice.
-    driver = driver.reopen(Mode::Synced, Policy::Ask);
+    driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     driver.settle(&mut server);
     assert!(server.restore(driver.now));
     driver.wait(400_000);
@@ -286,7 +286,7 @@ fn r8_what_the_server_has_lost_is_remembered() {
 /// bring its effect. The session once removed the effect there, and showed it again with the next pull.
 #[test]
 fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     let whole = Def::class_of(&name("Doc"));
     driver.feed(Event::Subscribe(whole.clone()));
     let row = |number: usize, v: u64, n: i64| {
@@ -334,7 +334,7 @@ fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
 #[test]
 fn r11_a_late_copy_of_another_epoch_executes_nothing() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     server.back_up();
     let v = server.db.highest + 1;
@@ -359,7 +359,7 @@ fn r11_a_late_copy_of_another_epoch_executes_nothing() {
 #[test]
 fn r11_a_session_asks_for_the_epoch_before_it_sends() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.feed(Event::Network(false));
     let id = driver.add(0, 3);
     driver.feed(Event::Subscribe(Def::class_of(&name("Doc"))));
@@ -379,7 +379,7 @@ fn r11_a_session_asks_for_the_epoch_before_it_sends() {
 #[test]
 fn r8_a_later_epoch_tells_what_had_been_executed() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.add(0, 3);
     let (_, request) = driver.sent.clone().expect("a request");
@@ -403,7 +403,7 @@ fn r8_a_later_epoch_tells_what_had_been_executed() {
 #[test]
 fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.add(0, 3);
     let (before, began) = (driver.hooks.requests, driver.now);
     while driver.now < began + 60_000 {
@@ -423,7 +423,7 @@ fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {
 #[test]
 fn r12_what_comes_after_a_discarded_operation_goes_on() {
     let mut server = server(4);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let refused = driver.patch(0, &[("n", 1), ("poison", 1)]);

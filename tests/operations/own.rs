@@ -30,7 +30,7 @@ fn set(number: usize, n: i64) -> Value {
 #[test]
 fn a_batch_shows_what_its_own_operations_do() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     driver.add(1, 100);
@@ -38,7 +38,7 @@ fn a_batch_shows_what_its_own_operations_do() {
     driver.write("batch", Value::from([("ops", ops)]));
     assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(15), Some(107)));
     driver.add(0, 2);
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(17), Some(107)), "after a restart as well");
     driver.settle(&mut server);
     assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (Some(17), Some(107)));
@@ -49,11 +49,11 @@ fn a_batch_shows_what_its_own_operations_do() {
 #[test]
 fn an_operation_has_no_effect_before_the_document_that_it_reads_is_there() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.add(0, 5);
     driver.settle(&mut server);
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     driver.settle(&mut server);
     driver.feed(Event::Network(false));
     driver.hooks.holds_pages_back = true;
@@ -68,7 +68,7 @@ fn an_operation_has_no_effect_before_the_document_that_it_reads_is_there() {
 fn an_operation_that_touches_nothing_is_sent() {
     for mode in [Mode::Synced, Mode::Incognito] {
         let mut server = server(1);
-        let mut driver = Driver::new(0, mode, Policy::Ask);
+        let mut driver = Driver::new(0, mode, Policy::Overwrite);
         driver.subscribe(&mut server);
         driver.feed(Event::Network(false));
         let blind = [("class", "Doc".into()), ("key", id(0)), ("property", "n".into()), ("by", 3_i64.into())];

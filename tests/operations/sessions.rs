@@ -44,7 +44,7 @@ fn pull(driver: &mut Driver, server: &mut ModelServer) {
 #[test]
 fn a_token_is_asked_for_before_the_first_request_and_again_when_it_is_refused() {
     let mut server = server(1);
-    let mut driver = Driver::new(TOKEN_ACCOUNT, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(TOKEN_ACCOUNT, Mode::Synced, Policy::Overwrite);
     assert_eq!(asked(&mut driver), (1, 0));
     driver.add(0, 1);
     driver.wait(60_000);
@@ -65,7 +65,7 @@ fn a_token_is_asked_for_before_the_first_request_and_again_when_it_is_refused() 
 
 #[test]
 fn an_application_without_a_token_is_asked_again_when_there_is_a_reason_to_hope() {
-    let mut driver = Driver::new(TOKEN_ACCOUNT, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(TOKEN_ACCOUNT, Mode::Synced, Policy::Overwrite);
     driver.feed(Event::Token(None));
     let error = driver.machine.status().error.expect("the lack of it is told");
     assert_eq!((error.code(), driver.machine.status().phase), (Code::Unauthorized, Phase::Paused));
@@ -78,7 +78,7 @@ fn an_application_without_a_token_is_asked_again_when_there_is_a_reason_to_hope(
 #[test]
 fn a_refusal_of_an_earlier_token_says_nothing_of_the_later_one() {
     let mut server = server(1);
-    let mut driver = Driver::new(TOKEN_ACCOUNT, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(TOKEN_ACCOUNT, Mode::Synced, Policy::Overwrite);
     driver.add(0, 1);
     driver.feed(Event::Token(Some("one".into())));
     assert_eq!(driver.hooks.token.as_deref(), Some("one"));
@@ -97,7 +97,7 @@ fn a_document_whose_life_has_ended_leaves_with_the_next_reply() {
     let end = NOW / 60_000 + 3;
     let v = server.db.highest + 1;
     server.db.write(v, &[Write::Put { key: key(0), data: data(0, None, 0, 0), max_life: Some(end) }]);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     assert!(driver.machine.find(&key(0).0, &key(0).1).is_some());
     driver.wait(end * 60_000 - driver.now - 1);
@@ -120,7 +120,7 @@ fn a_document_whose_life_has_ended_leaves_with_the_next_reply() {
 #[test]
 fn a_document_that_came_back_can_be_patched() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let patch = Driver::large(0, "n", 1);
     let may = |driver: &Driver| driver.machine.check_write("doc.patch", &patch).map_err(|error| error.code());
@@ -143,7 +143,7 @@ fn a_document_that_came_back_can_be_patched() {
 #[test]
 fn r8_what_an_earlier_epoch_deleted_may_be_patched_again() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     server.db.write(driver.now, &[Write::Delete(key(0))]);
     pull(&mut driver, &mut server);
@@ -163,12 +163,12 @@ fn r8_what_an_earlier_epoch_deleted_may_be_patched_again() {
 #[test]
 fn a_query_finds_what_rests_and_what_was_written_since() {
     let mut server = server(5);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.patch(1, &[("size", 70)]);
     driver.patch(2, &[("size", 80)]);
     driver.settle(&mut server);
-    let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Avion, Policy::Overwrite);
     driver.patch(3, &[("size", 90)]);
     let schema = schema();
     let class = schema.class("Doc").expect("a class");
@@ -188,7 +188,7 @@ fn a_query_finds_what_rests_and_what_was_written_since() {
 #[test]
 fn a_session_is_at_rest_once_all_that_it_holds_is_written() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let rests = |driver: &Driver| driver.machine.is_at_rest().expect("a device that writes");
     assert!(rests(&driver));
@@ -208,7 +208,7 @@ fn a_session_is_at_rest_once_all_that_it_holds_is_written() {
 #[test]
 fn a_failure_is_forgotten_with_the_last_subscription() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.wait(400_000);
     let (number, _) = driver.sent.take().expect("a request");
@@ -224,7 +224,7 @@ fn a_failure_is_forgotten_with_the_last_subscription() {
 /// With nothing to send yet: who waits for a token until there is something waits twice.
 #[test]
 fn a_token_is_asked_for_as_soon_as_avion_ends() {
-    let mut driver = Driver::new(TOKEN_ACCOUNT, Mode::Avion, Policy::Ask);
+    let mut driver = Driver::new(TOKEN_ACCOUNT, Mode::Avion, Policy::Overwrite);
     assert_eq!(asked(&mut driver), (0, 0), "nobody is contacted");
     driver.feed(Event::SetMode(Mode::Synced));
     assert_eq!(asked(&mut driver), (1, 0));
@@ -234,7 +234,7 @@ fn a_token_is_asked_for_as_soon_as_avion_ends() {
 #[test]
 fn r94_a_list_that_the_server_refused_is_not_ready_after_a_restart() {
     let mut server = server(2);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let class = Def::class_of(&name("Doc"));
     let is_ready = |driver: &Driver| driver.machine.list(&class).expect("subscribed").1;
@@ -247,7 +247,7 @@ fn r94_a_list_that_the_server_refused_is_not_ready_after_a_restart() {
     reply.parts = vec![Part { fault: Some(fault), ..Part::empty(class.clone()) }];
     driver.feed(Event::Replied { number, reply: Ok(reply) });
     assert!(!is_ready(&driver));
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     assert!(!is_ready(&driver));
     driver.settle(&mut server);
     assert!(is_ready(&driver), "the server gives it again");

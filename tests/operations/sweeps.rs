@@ -40,7 +40,7 @@ struct Session {
 impl Session {
     fn new(sweeps: bool) -> Self {
         let mut server = server(DOCUMENTS);
-        let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+        let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
         driver.subscribe(&mut server);
         Session { driver, server, sweeps }
     }
@@ -57,7 +57,7 @@ impl Session {
                 driver.feed(Event::Network(true));
                 driver.settle(&mut server);
             }
-            Step::Reopen => driver = driver.reopen(Mode::Synced, Policy::Ask),
+            Step::Reopen => driver = driver.reopen(Mode::Synced, Policy::Overwrite),
             Step::Full => driver.hooks.is_full = true,
             Step::Write(name, args) => drop(driver.write(name, args.clone())),
             Step::Amend(new) => {
@@ -209,7 +209,7 @@ fn sweeps_lose_nothing_that_counts() {
             let left: Vec<_> = left.iter().map(seen).collect();
             assert_eq!(left, expected.collect::<Vec<_>>(), "what is left is what no sweep told");
         }
-        let mut kept = one.driver.reopen(Mode::Avion, Policy::Ask);
+        let mut kept = one.driver.reopen(Mode::Avion, Policy::Overwrite);
         kept.wait(1);
         assert!(!kept.machine.status().error.is_some_and(|error| error.code() == Code::LocalDataLost));
     }

@@ -143,6 +143,30 @@ test("a conflict: another user's write comes in between, and the policy of the c
   assert.equal(world.docs("Note")[0].text, "mine and theirs");
 });
 
+test("by `ask` the application sees base, mine and theirs, and its answer replaces only the document that was shown", async (t) => {
+  const world = await worldOf(t, { conflicts: { Note: "ask" } });
+  const session = await world.open();
+  session.collection("Note", {}, { keep: "forever" });
+  await world.settled();
+  world.conflict((other) => other.patch("Note", ["a"], { text: "theirs" }));
+  session.put("Note", { ...A, text: "mine" });
+  session.patch("Note", ["a"], { n: 2 });
+  await world.settled();
+  const asked = () => session.refused.value.map(({ base, mine, theirs }) => [base, mine, theirs.doc].map(({ text, n }) => `${text} ${n}`));
+  assert.deepEqual(asked(), [["x 1", "mine 1", "theirs 1"]]);
+  assert.deepEqual(session.pending().map(({ state }) => state), ["held"], "the later write waits");
+  // Somebody else writes while the user thinks.
+  world.patch("Note", ["a"], { text: "theirs again" });
+  session.refused.value[0].retry();
+  await world.settled();
+  assert.deepEqual(asked(), [["theirs 1", "mine 1", "theirs again 1"]]);
+  assert.equal(world.docs("Note")[0].text, "theirs again");
+  session.refused.value[0].retry();
+  await world.settled();
+  assert.deepEqual(asked(), []);
+  assert.deepEqual(world.docs("Note"), [{ ...A, text: "mine", n: 2 }], "the later write stands on it");
+});
+
 test("`advance` moves the server's clock: a document ends at its `maxLife`", async (t) => {
   const now = 1_700_000_000_000;
   const world = await worldOf(t, { now, documents: { Note: [{ ...A, maxLife: Math.ceil(now / 60_000) + 1 }] } });

@@ -71,7 +71,7 @@ fn r10_what_is_over_and_was_said_to_have_failed_is_told_to_be_saved() {
 
 /// A tab opens the remaining databases, and leads.
 fn reopen(device: &MemoryDevice) -> Tab {
-    let (mut tab, _) = Tab::open_damaged(device, 9, Policy::Ask, Limits::default());
+    let (mut tab, _) = Tab::open_damaged(device, 9, Policy::Overwrite, Limits::default());
     settle(&mut tab);
     lead(&mut tab);
     tab

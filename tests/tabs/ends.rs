@@ -19,7 +19,7 @@ use escale_testkit::server::{Habits, ModelServer};
 
 pub fn open(device: &MemoryDevice, seed: u64, log_bytes_min: usize) -> Tab {
     let limits = Limits { log_bytes_min, ..Limits::default() };
-    let mut tab = Tab::open(device, seed, Policy::Ask, limits);
+    let mut tab = Tab::open(device, seed, Policy::Overwrite, limits);
     settle(&mut tab);
     tab
 }

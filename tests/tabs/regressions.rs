@@ -19,7 +19,7 @@ use escale_testkit::server::{Habits, ModelServer};
 pub const NOW: u64 = 1_700_000_000_000;
 
 pub fn open(device: &MemoryDevice, seed: u64) -> Tab {
-    open_with(device, seed, Policy::Ask)
+    open_with(device, seed, Policy::Overwrite)
 }
 
 fn open_with(device: &MemoryDevice, seed: u64, policy: Policy) -> Tab {

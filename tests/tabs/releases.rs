@@ -20,7 +20,8 @@ const NEWER: [bool; FEATURES] = [true, true, true, true, true, true, true, false
 
 fn open(device: &MemoryDevice, seed: u64, has: &[bool; FEATURES]) -> Tab {
     let (mut tab, damage) =
-        Tab::open_as(device, seed, &Release::of(has, Policy::Ask, true), Limits::default()).expect("a store");
+        Tab::open_as(device, seed, &Release::of(has, Policy::Overwrite, true), Limits::default())
+            .expect("a store");
     assert!(!damage.any());
     settle(&mut tab);
     tab

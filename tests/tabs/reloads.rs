@@ -261,7 +261,7 @@ fn r14_the_collections_that_damage_sends_back_are_counted() {
         });
         device_damages_journal(&play.device);
         if !leads {
-            (tab, _) = Tab::open_damaged(&play.device, 9, Policy::Ask, Limits::default());
+            (tab, _) = Tab::open_damaged(&play.device, 9, Policy::Overwrite, Limits::default());
         }
         lead(&mut tab);
         let memory = tab.machine.memory();

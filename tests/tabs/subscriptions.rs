@@ -33,7 +33,7 @@ struct Play {
 impl Play {
     fn new(seed: u64) -> Self {
         let device = MemoryDevice::shared();
-        let tab = Tab::open(&device, seed, Policy::Ask, Limits::default());
+        let tab = Tab::open(&device, seed, Policy::Overwrite, Limits::default());
         let random = SeededRandom::new(seed);
         Play { device, tab, last: BTreeMap::new(), random, is_taking_over: false, now: NOW }
     }
@@ -63,7 +63,7 @@ impl Play {
             _ => {
                 // The page is loaded again. The commands in the inbox stay there.
                 let seed = self.below(1 << 40);
-                self.tab = Tab::open(&self.device, seed, Policy::Ask, Limits::default());
+                self.tab = Tab::open(&self.device, seed, Policy::Overwrite, Limits::default());
                 (self.last, self.is_taking_over) = (BTreeMap::new(), false);
             }
         }

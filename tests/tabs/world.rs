@@ -96,8 +96,9 @@ impl World {
             changes_min: [0, 5, 1_000][pick(3) as usize],
             sparse_pages: [2, 6, 64][pick(3) as usize],
         };
-        let policies = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
-        let policy = if plan.is_wild { policies[pick(5) as usize] } else { Policy::Ask };
+        let policies =
+            [Policy::Overwrite, Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
+        let policy = if plan.is_wild { policies[pick(6) as usize] } else { Policy::Overwrite };
         let release = Release { policy, ..Release::newest() };
         let mut releases = vec![release; plan.tabs];
         if plan.releases {

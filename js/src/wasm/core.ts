@@ -115,7 +115,7 @@ export interface CoreOperation {
    * If the operation was refused because the document had changed: the server's document. `data` is null if it is
    * deleted.
    */
-  theirs?: { class: string; v: number; data: Record<string, unknown> | null };
+  theirs?: { class: string; v: number; data: Record<string, unknown> | null; own?: [base: Record<string, unknown> | null, mine: Record<string, unknown> | null] };
 }
 
 /** A past state of a document, or an action that led to it. */

@@ -89,8 +89,10 @@ export class Application {
 /** Tells whether the session resolves conflicts of a class itself. `policies` is the JSON of {@link policiesOf}. */
 export function resolvesBy(policies: string): (className: string) => boolean {
   const byClass = JSON.parse(policies) as Record<string, string>;
-  return (className) => Object.hasOwn(byClass, className) && byClass[className] !== "ask";
+  return (className) => Object.hasOwn(byClass, className) && byClass[className] !== "overwrite";
 }
+
+const POLICIES = ["overwrite", "ask", "server", "client", "merge"];
 
 /** Checks the policies of the application and gives them as JSON for the core. */
 export function policiesOf(schema: Schema, conflicts: unknown): string {
@@ -101,8 +103,8 @@ export function policiesOf(schema: Schema, conflicts: unknown): string {
     if (policy === undefined) continue;
     classOf(schema, className);
     if (typeof policy === "function") policies[className] = "custom";
-    else if (["ask", "server", "client", "merge"].includes(policy as string)) policies[className] = policy as string;
-    else throw raise("bad_option", `conflicts: ${className}: must be ask, server, client, merge or a function`);
+    else if (POLICIES.includes(policy as string)) policies[className] = policy as string;
+    else throw raise("bad_option", `conflicts: ${className}: must be ${POLICIES.join(", ")} or a function`);
   }
   return JSON.stringify(policies);
 }

@@ -136,10 +136,12 @@ export type ArgsOf<O, N extends string> = string extends keyof O
 /** The policy for a document that has changed on the server since it was written here. */
 export type ConflictPolicy<D extends ClassDeclaration> =
   /**
-   * The default: a write expects no version, so it overwrites changes of others. If it says `ifVersion` and the version
+   * The default. A write expects no version, so it overwrites changes of others. If it says `ifVersion` and the version
    * differs, it waits in `refused`. A patch of a document that a migration has upgraded expects the version that was
    * read, unless the document has pending operations.
    */
+  | "overwrite"
+  /** The write waits in `refused` with `base`, `mine` and `theirs`, until the application decides. */
   | "ask"
   /** The server's document stays, and the operation fails. */
   | "server"
@@ -198,11 +200,17 @@ export interface RefusedOperation {
   /** For `version_conflict` only: the document that the server had. */
   readonly theirs?: Theirs;
   /**
+   * With `theirs`, if the session itself set the version: the document on which the operation was made, and its result.
+   * Null if there was none, or if the operation deletes it.
+   */
+  readonly base?: Theirs["doc"];
+  readonly mine?: Theirs["doc"];
+  /**
    * Issues it with other arguments, in the same position, before everything that waits for it. Returns a new operation,
    * with promises of its own.
    */
   amend(args: OperationArgs): Operation;
-  /** Issues it again unchanged, as a new operation. */
+  /** Issues it again unchanged, as a new operation. By the policy `ask` it replaces `theirs`, and no later document. */
   retry(): Operation;
   /** Drops it; the operations that wait for it proceed. */
   discard(): void;

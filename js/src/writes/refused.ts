@@ -5,6 +5,7 @@ import { EscaleError, raise } from "../base/errors.js";
 import { documentOf } from "../schema/migrate.js";
 import type { Operation, OperationArgs, Refused, RefusedOperation, Theirs } from "./operation-types.js";
 import { callSafely, report } from "../base/report.js";
+import { checkCallback } from "../schema/query.js";
 import type { Schema } from "../schema/schema.js";
 import { freezeDeep, reviveMap } from "../schema/values.js";
 
@@ -42,7 +43,7 @@ export class LiveRefused implements Refused {
   }
 
   subscribe(callback: (refused: readonly RefusedOperation[]) => unknown): () => void {
-    if (typeof callback !== "function") throw raise("bad_option", "refused.subscribe takes a function");
+    checkCallback("refused.subscribe", callback);
     const entry = { call: callback };
     const now = this.value;
     // Earlier subscribers are notified in their turn.
@@ -119,12 +120,14 @@ export class LiveRefused implements Refused {
   }
 
   /** A document that fails to migrate is left out: the decision does not need it. */
-  #theirs(theirs: CoreOperation["theirs"]): { theirs?: Theirs } {
+  #theirs(theirs: CoreOperation["theirs"]): Pick<RefusedOperation, "theirs" | "base" | "mine"> {
     if (!theirs) return {};
-    const { class: className, v, data } = theirs;
+    const { class: className, v, data, own } = theirs;
+    const read = (data: Record<string, unknown> | null): Theirs["doc"] =>
+      data && documentOf(this.#schema, className, reviveMap(data));
     try {
-      const doc = data && (documentOf(this.#schema, className, reviveMap(data)) as Theirs["doc"]);
-      return { theirs: Object.freeze({ className, v, doc }) };
+      const [base, mine] = own?.map(read) ?? [];
+      return { theirs: Object.freeze({ className, v, doc: read(data) }), ...(own && { base, mine }) };
     } catch (error) {
       report(error);
       return {};

@@ -2,6 +2,8 @@
 
 use super::PendingOp;
 use crate::codec::Data;
+use crate::journal::State;
+use crate::memory::DocKey;
 use crate::model::{Name, Pk};
 
 impl PendingOp {
@@ -9,6 +11,12 @@ impl PendingOp {
     pub fn base_of(&self, class: &Name, pk: &Pk) -> Option<&Data> {
         let of_batch = self.state.issued.bases.iter().find(|(own, of, _)| own == class && of == pk);
         of_batch.map(|(_, _, data)| data).or(self.state.issued.base.as_ref())
+    }
+
+    /// The state that its changes make of that state of a document.
+    pub fn result_on(&self, key: &DocKey, state: Option<State>) -> Option<State> {
+        let changes = self.changes.iter().flatten().filter(|change| change.key == *key);
+        changes.fold(state, |state, change| change.kind.apply(state))
     }
 
     /// Keeps a document's state, unless one is known already.

@@ -16,9 +16,9 @@ pub trait Application {
     /// The changes that one of the application's own operations makes; `None` if it has no optimistic part.
     fn optimistic(&self, name: &str, args: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>>;
 
-    /// The conflict policy of a class: if the application names none, it is asked.
+    /// The conflict policy of a class.
     fn policy(&self, _class: &Name) -> Policy {
-        Policy::Ask
+        Policy::default()
     }
 
     /// Resolves a conflict of a class whose policy is [`Policy::Custom`]: `base`, `mine`, `theirs`. An application

@@ -69,7 +69,7 @@ pub fn settle_conflict(
 /// Whether the policy of a document's class judges each write, so that it must know the document that a write is
 /// executed on.
 pub fn is_rebased(ctx: &Ctx, app: &dyn Application, key: &DocKey) -> bool {
-    matches!(app.policy(&ctx.memory.class_name(key)), Policy::Merge | Policy::Custom)
+    matches!(app.policy(&ctx.memory.class_name(key)), Policy::Ask | Policy::Merge | Policy::Custom)
 }
 
 /// If the application's own function throws, the conflict is left to the application, as `refused`.
@@ -110,16 +110,15 @@ fn settle_write(
                 return Ok(true);
             }
         }
-        // If the application set the precondition itself, it decides.
-        if policy == Policy::Ask || op.insists_on(key) {
+        // The application decides if its policy says so, or if it set the precondition itself.
+        if matches!(policy, Policy::Ask | Policy::Overwrite) || op.insists_on(key) {
             if refused_at.is_none() && base == *theirs {
                 continue;
             }
             return Ok(false);
         }
         let changes = || op.changes.iter().flatten().filter(|change| change.key == *key);
-        let on =
-            |state: &Option<State>| changes().fold(state.clone(), |state, change| change.kind.apply(state));
+        let on = |state: &Option<State>| op.result_on(key, state.clone());
         let mine = on(&base);
         let is_deletion = changes().next_back().is_some_and(|last| last.kind == ChangeKind::Delete);
         if mine.is_none() && !is_deletion && policy != Policy::Server {
@@ -310,7 +309,7 @@ fn issue_in_place(
 }
 
 /// A write stands on that state of a document from now on, and expects that version of it, if one is given.
-fn stand(
+pub fn stand(
     table: &mut PendingOps,
     order: u64,
     (key, class): (&DocKey, &Name),

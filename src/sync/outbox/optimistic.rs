@@ -379,7 +379,7 @@ pub fn state_before(ctx: &Ctx, table: &PendingOps, key: &DocKey, order: u64) -> 
     Computed::State(state)
 }
 
-/// If the policy of its class is not `Ask`, an operation expects the version that it was made on. It also
+/// If the policy of its class is not `Overwrite`, an operation expects the version that it was made on. It also
 /// keeps the document's state at that time, earlier operations included. In a batch, the first operation on
 /// each document expects the version.
 fn pin_expected_version(
@@ -399,7 +399,7 @@ fn pin_expected_version(
             let op = table.at_mut(order).expect("the operation is there");
             return op.keep_base(class, &change.key.1, before);
         }
-        None if app.policy(&class) == Policy::Ask => return,
+        None if app.policy(&class) == Policy::Overwrite => return,
         None => {}
     }
     // An operation that only read the document gives it no version.

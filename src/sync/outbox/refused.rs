@@ -1,11 +1,12 @@
 //! Operations that the server refused. They are parked until the application amends or discards them (R12).
 
 use super::application::Application;
-use super::conflicts::{doubt, is_rebased};
+use super::conflicts::{doubt, is_rebased, stand};
 use super::local::refuse_local;
 use super::table::PendingOps;
+use crate::codec::Data;
 use crate::error::Result;
-use crate::journal::{Change, OpId, PendingOp, changes_of};
+use crate::journal::{Change, IfVersion, OpId, PendingOp, Policy, changes_of};
 use crate::memory::DocKey;
 use crate::model::Value;
 use crate::sync::context::Ctx;
@@ -23,8 +24,12 @@ pub fn amend(
     args: Option<Value>,
 ) -> Result<()> {
     let (op, _) = table.refused_op(id)?;
-    let (order, name, after) = (op.state.order, op.state.issued.name.clone(), op.state.issued.after.clone());
-    let args = args.unwrap_or_else(|| op.state.issued.args.clone());
+    let (order, after) = (op.state.order, op.state.issued.after.clone());
+    let met = met_by(ctx, app, op);
+    let again = if args.is_none() { met.as_ref().and_then(|met| brought_back(ctx, op, met)) } else { None };
+    let (name, args) = again.unwrap_or_else(|| {
+        (op.state.issued.name.clone(), args.unwrap_or_else(|| op.state.issued.args.clone()))
+    });
     let touches = op.keys.clone();
     let old = op.state.issued.id.clone();
     // Invalid arguments are rejected before the refused operation is changed.
@@ -33,7 +38,17 @@ pub fn amend(
     let replaced = table.replace(order);
     let write = Write { id: new.clone(), name, args, touches, after };
     table.issue(ctx, write, order)?;
-    let others = replaced.as_ref().map(|replaced| go_on_expecting(ctx, table, order, replaced));
+    let mut others = replaced.as_ref().map(|replaced| go_on_expecting(ctx, table, order, replaced));
+    if let Some(replaced) = &replaced {
+        go_on_asking(ctx, table, app, order, replaced);
+    }
+    let writes = |op: &PendingOp, key: &DocKey| op.changes.iter().flatten().any(|change| change.key == *key);
+    let is_met = |key: &DocKey| writes(&table[order], key) && !table[order].insists_on(key);
+    if let Some((key, v, theirs)) = met.filter(|(key, ..)| is_met(key)) {
+        let class = ctx.memory.class_name(&key);
+        stand(table, order, (&key, &class), Some(IfVersion::At(v)), theirs);
+        others.get_or_insert_default().push(key);
+    }
     table.take_place(ctx, &new, replaced);
     table.follow(ctx, &old, Some(&new), None);
     for key in others.into_iter().flatten().filter(|key| is_rebased(ctx, app, key)) {
@@ -44,6 +59,45 @@ pub fn amend(
         }
     }
     Ok(())
+}
+
+/// By the policy `Ask`, an operation that names no version goes on expecting that of the operation in its place: the
+/// application may not have seen a later one.
+fn go_on_asking(ctx: &Ctx, table: &mut PendingOps, app: &dyn Application, order: u64, replaced: &PendingOp) {
+    for (key, expected) in replaced.expected() {
+        let class = ctx.memory.class_name(key);
+        let is_asked = app.policy(&class) == Policy::Ask && !replaced.insists_on(key);
+        let is_open = |change: &Change| change.key == *key && change.if_version.is_none();
+        let op = &table[order];
+        if is_asked && op.expected_of(key).is_none() && op.changes.iter().flatten().any(is_open) {
+            let base = replaced.base_of(&class, &key.1).cloned();
+            stand(table, order, (key, &class), Some(expected.clone()), base);
+        }
+    }
+    if let Some(op) = table.at_mut(order) {
+        op.take_given(replaced);
+    }
+}
+
+/// A document that the application was shown: its key, its version, and its data unless it is deleted.
+type Met = (DocKey, u64, Option<Data>);
+
+/// The operation that brings a document back, in the place of one that would be refused: a patch of no document.
+fn brought_back(ctx: &Ctx, op: &PendingOp, (key, _, theirs): &Met) -> Option<(String, Value)> {
+    let class = ctx.memory.class_name(key);
+    let base = op.base_of(&class, &key.1).filter(|_| theirs.is_none())?.to_map().ok()?;
+    let mine = op.result_on(key, Some(base))?;
+    let args = Value::from([("class", Value::from(class.as_str())), ("data", Value::Map(mine))]);
+    op.with_settled(key, Some(("doc.put", args)))
+}
+
+/// By the policy `Ask`, the application has seen a document when it decides. The next operation stands on that one: its key,
+/// its version and its data.
+fn met_by(ctx: &Ctx, app: &dyn Application, op: &PendingOp) -> Option<Met> {
+    let row = op.state.refused.as_ref()?.doc.as_ref()?;
+    let key = op.expected_at(&row.pk)?;
+    let is_asked = app.policy(&ctx.memory.class_name(key)) == Policy::Ask && !op.insists_on(key);
+    is_asked.then(|| (key.clone(), row.v, row.data.clone().filter(|_| !row.deleted)))
 }
 
 /// If the session itself gave both operations the same expected version, the new one was made on the same

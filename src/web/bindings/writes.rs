@@ -4,12 +4,13 @@ use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 
 use super::core::Core;
-use super::error::{ErrorJson, promise_of, thrown};
+use super::error::{ErrorJson, promise_of, thrown, value};
+use super::host::texts;
 use crate::codec::Presence::{Optional, Required};
-use crate::codec::{Encode, Writer, read_json, reads, write_json};
+use crate::codec::{Data, Encode, Writer, read_json, reads, write_json};
 use crate::crypto::SystemRandom;
 use crate::error::{Code, Result, fail};
-use crate::journal::{Action, Issued, OpId, PendingOp, Retention, iso8601, make_id};
+use crate::journal::{Action, ChangeKind, Issued, OpId, PendingOp, Retention, State, iso8601, make_id};
 use crate::model::Value;
 use crate::sync::{Event, FileWord, Machine, Swept, Write, error_of};
 use crate::web::driver::Driver;
@@ -63,6 +64,8 @@ struct TheirsJson<'a> {
     v: u64,
     /// Null if it is deleted.
     data: Option<Value>,
+    /// The document on which the session made the operation, and its result. None if the application set the version.
+    own: Option<Value>,
 }
 
 impl Encode for TheirsJson<'_> {
@@ -71,6 +74,7 @@ impl Encode for TheirsJson<'_> {
             ("class", Required, &self.class),
             ("v", Required, &self.v),
             ("data", Required, &self.data),
+            ("own", Optional, &self.own),
         ]);
     }
 }
@@ -106,15 +110,15 @@ impl Encode for SweptJson {
 #[wasm_bindgen]
 impl Core {
     /// Issues an operation. Gives its id.
-    pub fn write(&self, name: String, args: &str, options: &str) -> Thrown<String> {
+    pub fn write(&self, name: String, args: &str, options: &str) -> Thrown<JsValue> {
         let driver = self.inner().driver.clone();
-        issue(&driver, name, args, options).map_err(thrown)
+        value(issue(&driver, name, args, options))
     }
 
     /// Issues a refused operation again, with other arguments or the same. Gives the id of the new operation.
-    pub fn amend(&self, id: String, args: Option<String>) -> Thrown<String> {
+    pub fn amend(&self, id: String, args: Option<String>) -> Thrown<JsValue> {
         let driver = self.inner().driver.clone();
-        amend(&driver, id, args).map_err(thrown)
+        value(amend(&driver, id, args))
     }
 
     /// Discards a refused operation.
@@ -127,8 +131,8 @@ impl Core {
     }
 
     /// The operations that are not over, in order, as JSON.
-    pub fn operations(&self) -> Thrown<String> {
-        self.inner().driver.with(operations_json).map_err(thrown)
+    pub fn operations(&self) -> Thrown<JsValue> {
+        value(self.inner().driver.with(operations_json))
     }
 
     /// The word on objects of files: `there` with the epoch of the confirmation, `absent`, or the code of an error.
@@ -140,21 +144,22 @@ impl Core {
     }
 
     /// The objects of files that operations on the device reference, or those of local documents alone.
-    pub fn files(&self, local: bool) -> Thrown<Vec<String>> {
-        self.inner().driver.with(|machine| machine.files(local)).map_err(thrown)
+    pub fn files(&self, local: bool) -> Thrown<JsValue> {
+        value(self.inner().driver.with(|machine| texts(&machine.files(local))))
     }
 
     /// The keys of the files, 32 bytes each: to seal, and to name. Empty in incognito.
     #[wasm_bindgen(js_name = fileKeys)]
-    pub fn file_keys(&self) -> Thrown<Vec<u8>> {
+    pub fn file_keys(&self) -> Thrown<JsValue> {
         let keys = |machine: &Machine| machine.layout().map(|layout| layout.keys_of_files().concat());
-        self.inner().driver.with(keys).map(Option::unwrap_or_default).map_err(thrown)
+        let keys = self.inner().driver.with(keys).map(Option::unwrap_or_default);
+        value(keys.map(|keys| js_sys::Uint8Array::from(keys.as_slice())))
     }
 
     /// Ids of accepted operations that a later epoch of the server's database does not contain.
     #[wasm_bindgen(js_name = lostByServer)]
-    pub fn lost_by_server(&self) -> Thrown<Vec<String>> {
-        self.inner().driver.with(|machine| machine.lost_by_server().to_vec()).map_err(thrown)
+    pub fn lost_by_server(&self) -> Thrown<JsValue> {
+        value(self.inner().driver.with(|machine| texts(machine.lost_by_server())))
     }
 
     /// The past states of a document, the oldest first, as JSON.
@@ -229,8 +234,18 @@ fn operations_json(machine: &Machine) -> String {
 fn theirs(op: &PendingOp) -> Option<TheirsJson<'_>> {
     let row = op.state.refused.as_ref()?.doc.as_ref()?;
     let (class, _) = op.state.issued.touches.iter().find(|(_, pk)| *pk == row.pk)?;
-    let data = row.data.as_ref().filter(|_| !row.deleted).map(|data| data.to_map().map(Value::Map));
-    Some(TheirsJson { class: class.as_str(), v: row.v, data: data.transpose().ok()? })
+    let state = |data: Option<&Data>| data.map(Data::to_map).transpose().ok();
+    let whole = |state: Option<State>| state.map_or(Value::Null, Value::Map);
+    let own = op.expected_at(&row.pk).filter(|key| !op.insists_on(key)).and_then(|key| {
+        let base = state(op.base_of(class, &row.pk))?;
+        let mine = op.result_on(key, base.clone());
+        // The result of a patch is unknown if the document is not known here.
+        let last = op.changes.iter().flatten().rfind(|change| change.key == *key);
+        let is_known = mine.is_some() || last.is_some_and(|change| change.kind == ChangeKind::Delete);
+        is_known.then(|| Value::Array(vec![whole(base), whole(mine)]))
+    });
+    let data = state(row.data.as_ref().filter(|_| !row.deleted))?.map(Value::Map);
+    Some(TheirsJson { class: class.as_str(), v: row.v, data, own })
 }
 
 fn past_json(past: &[(OpId, Action)]) -> Result<String> {

@@ -54,7 +54,7 @@ impl Setup {
                 changes_min: [0, 5, 1_000][(random >> 17) as usize % 3],
                 sparse_pages: [2, 6, 64][(random >> 9) as usize % 3],
             },
-            policy: [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom]
+            policy: [Policy::Overwrite, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom]
                 [(random >> 13) as usize % 5],
             has_files: random >> 20 & 7 != 0,
         }

@@ -197,12 +197,12 @@ test("written in avion while somebody else wrote: each class settles its conflic
     const { session: writer } = sessions.main;
     const first = { id: "x", a: 1, b: 1 };
     await Promise.all(all.map((one) => writer.put(one, first).accepted));
-    const docs = await Promise.all(all.map(async (one) => (await whenDocs("main", one, {}, ([doc]) => doc && !writer.meta(doc).pending))[0]));
+    await Promise.all(all.map((one) => whenDocs("main", one, {}, ([doc]) => doc && !writer.meta(doc).pending)));
     await writer.setMode("avion");
     // Messages in transit arrive meanwhile.
     await writer.inspect();
     const flight = [Date.now()];
-    const conflicting = all.map((one, i) => writer.patch(one, ["x"], { a: 5 }, one === "Asked" ? { ifVersion: writer.meta(docs[i]).v } : {}));
+    const conflicting = all.map((one) => writer.patch(one, ["x"], { a: 5 }));
     const chained = writer.patch("Merged", ["x"], { c: 7 });
     await Promise.all(conflicting.map(({ saved }) => saved));
     flight.push(Date.now());
@@ -224,11 +224,12 @@ test("written in avion while somebody else wrote: each class settles its conflic
   assert.equal(refused.error.code, "version_conflict");
   assert.deepEqual(refused.theirs, { className: "Asked", v: refused.theirs.v, doc: { id: "x", a: 3, b: 9 } });
   assert.ok(refused.theirs.v > 0);
-  // Theirs is known, and mine replaces it.
+  assert.deepEqual([refused.base, refused.mine], [{ id: "x", a: 1, b: 1 }, { id: "x", a: 5, b: 1 }]);
+  // Theirs is known, and the patch is made on it.
   await page.evaluate(async () => {
     const { session: writer } = window.page.sessions.main;
     const [entry] = writer.refused.value;
-    await entry.amend({ ...entry.args, ifVersion: entry.theirs.v }).accepted;
+    await entry.retry().accepted;
   });
   const expected = {
     Asked: { id: "x", a: 5, b: 9 },

@@ -36,7 +36,7 @@ fn values(server: &ModelServer) -> [Option<i64>; 3] {
 
 #[test]
 fn without_a_policy_operations_are_applied_to_what_is_there() {
-    let (driver, server) = conflict(Policy::Ask);
+    let (driver, server) = conflict(Policy::Overwrite);
     assert_eq!(values(&server), [Some(2), Some(2), Some(9)]);
     assert!(driver.machine.operations().is_empty());
 }
@@ -298,7 +298,7 @@ fn what_expects_no_version_outlives_the_chain_before_it() {
 #[test]
 fn r12_a_refused_operation_holds_what_depends_on_it_only() {
     let mut server = server(3);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let poisoned = driver.patch(0, &[("n", 1), ("poison", 1)]);
@@ -312,7 +312,7 @@ fn r12_a_refused_operation_holds_what_depends_on_it_only() {
     assert_eq!(ids(&driver), [(poisoned.clone(), false), (behind.clone(), true)]);
     assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (None, Some(3)));
     // None of that is lost with the process.
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     driver.settle(&mut server);
     assert_eq!(ids(&driver), [(poisoned.clone(), false), (behind.clone(), true)]);
     let args = driver.without_poison(&poisoned);
@@ -328,7 +328,7 @@ fn r12_a_refused_operation_holds_what_depends_on_it_only() {
 #[test]
 fn an_amendment_that_cannot_be_changes_nothing() {
     let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let id = driver.patch(0, &[("poison", 1)]);
     driver.settle(&mut server);
@@ -382,16 +382,16 @@ fn a_settlement_that_cannot_be_issued_is_left_to_the_application() {
 fn r10_what_takes_a_refused_operations_place_leaves_no_moment_without_a_record() {
     let mut server = server(1);
     put(&mut server, 0, data(0, None, 0, 0));
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     let id = driver.patch(0, &[("poison", 1)]);
     driver.settle(&mut server);
     // The documents that it is based on are stored, and reading them takes time.
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     driver.settle(&mut server);
     driver.hooks.holds_pages_back = true;
     let args = driver.without_poison(&id);
     driver.feed(Event::Amend { id, new: "amended".into(), args: Some(args) });
-    let driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     assert_eq!(driver.machine.operations().len(), 1, "one of them is at rest, whenever the process ends");
 }

@@ -15,7 +15,7 @@ fn operations() -> usize {
 fn drained(name: &str, mut write: impl FnMut(&mut Driver, usize)) {
     let count = operations();
     let mut server = server(7);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let began = Instant::now();
@@ -25,7 +25,7 @@ fn drained(name: &str, mut write: impl FnMut(&mut Driver, usize)) {
     let written = began.elapsed();
     assert_eq!(driver.machine.status().pending, count as u64);
     let began = Instant::now();
-    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Overwrite);
     let reopened = began.elapsed();
     assert_eq!(driver.machine.status().pending, count as u64);
     let (before, began) = (driver.hooks.requests, Instant::now());

@@ -82,7 +82,7 @@ impl Line {
 }
 
 fn offline(server: &mut ModelServer) -> Driver {
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.subscribe(server);
     driver.feed(Event::Network(false));
     driver
@@ -224,7 +224,7 @@ fn pieces_grow_again_with_the_line() {
 #[test]
 fn subscriptions_arrive_over_a_slow_line_in_pieces() {
     let mut server = server(3);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Overwrite);
     driver.feed(Event::Network(false));
     let defs: Vec<Def> =
         (0..SUBS_MAX).map(|number| format!("Doc@{number:0>43}").parse().expect("a def")).collect();

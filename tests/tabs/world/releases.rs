@@ -61,7 +61,7 @@ fn schema_of(has: &[bool; FEATURES]) -> Schema {
 impl Release {
     /// The release that knows all.
     pub fn newest() -> Self {
-        Release { schema: NEWEST.with(Schema::clone), policy: Policy::Ask, has_functions: true }
+        Release { schema: NEWEST.with(Schema::clone), policy: Policy::Overwrite, has_functions: true }
     }
 
     /// The release with these features.
@@ -73,7 +73,7 @@ impl Release {
     pub fn any(pick: &mut impl FnMut(u64) -> u64) -> Self {
         let is_newest = pick(2) == 0;
         let has = [(); FEATURES].map(|()| is_newest || pick(2) == 0);
-        Release::of(&has, Policy::Ask, pick(2) == 0)
+        Release::of(&has, Policy::Overwrite, pick(2) == 0)
     }
 
     pub fn application(&self) -> Box<dyn Application> {

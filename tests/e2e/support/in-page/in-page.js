@@ -195,7 +195,7 @@ export function openWriting(name, options) {
     },
   };
   const settle = (base, mine, theirs) => mine && theirs && { ...theirs, a: mine.a + theirs.a - (base?.a ?? 0) };
-  const conflicts = { Kept: "server", Mine: "client", Merged: "merge", Settled: settle };
+  const conflicts = { Asked: "ask", Kept: "server", Mine: "client", Merged: "merge", Settled: settle };
   const key = options.mode === "incognito" || options.passphrase ? undefined : new Uint8Array(32);
   return start(name, { key, ...options, operations, conflicts });
 }
@@ -203,7 +203,7 @@ export function openWriting(name, options) {
 /** Resolves with the refused operations once they satisfy `wanted`. */
 export function whenRefused(name, wanted) {
   const { session } = sessions[name];
-  const plain = ({ id, name: called, args, at, error, theirs }) => ({ id, name: called, args, at, error: plainError(error), theirs });
+  const plain = ({ id, name: called, args, at, error, base, mine, theirs }) => ({ id, name: called, args, at, error: plainError(error), base, mine, theirs });
   return when(
     name,
     `the refused operations: ${wanted}`,
