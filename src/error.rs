@@ -215,6 +215,8 @@ codes! {
     // The session itself.
     /// Records that only this device held are gone: operations may be lost.
     LocalDataLost "local_data_lost" X "Tell the user how many of their writes may be lost; the data of the server is intact.";
+    /// The device holds writes or drafts that are nowhere else.
+    NotSaved "not_saved" A page "Let the writes arrive, or call wipe({ drafts: 'delete' }).";
     /// The session is closed.
     Closed "closed" A page "Open a new session.";
     /// A collection that was never loaded, while no server can be asked.

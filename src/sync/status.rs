@@ -27,6 +27,7 @@ pub struct Facts<'a> {
     pub is_token_awaited: bool,
     /// Operations that wait for the server's answer.
     pub pending: u64,
+    pub drafts: u64,
     /// The phase that the leader reported.
     pub leader: Phase,
     pub has_nothing_to_do: bool,
@@ -80,6 +81,7 @@ pub fn status_of(ctx: &Ctx, facts: &Facts<'_>) -> Status {
         updates: (!ctx.is_following() && ctx.mode != Mode::Avion).then_some(facts.updates),
         leads: !ctx.is_following(),
         pending,
+        drafts: facts.drafts,
         progress,
         storage,
         damaged,

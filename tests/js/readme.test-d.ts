@@ -63,5 +63,6 @@ try {
 } catch (error) {
   if (error instanceof EscaleError && error.code === "wrong_passphrase") show(advice(error));
 }
-await session.lock(); // forgets keys and memory, in every tab; `session.wipe()` would delete the store as well
+await session.lock(); // forgets keys and memory, in every tab; `session.wipe()` deletes the store as well, unless that loses writes
+show(session.status.reason); // "locked", in every tab; null as long as the session is open
 await wipe({ org: "demo" }); // deletes the store without opening it: for a forgotten passphrase or a damaged store

@@ -85,6 +85,7 @@ export type ErrorCode =
   | "storage_closed"
   | "record_damaged"
   | "local_data_lost"
+  | "not_saved"
   | "closed"
   | "not_loaded"
   | "out_of_scope"
@@ -111,6 +112,7 @@ export const RAISED_HERE = {
   too_many_subscriptions: ["A", "Unsubscribe from some, or subscribe to a larger collection."],
   too_deep: ["A", "Flatten the value; the bound stands in docs/protocol.md."],
   unauthorized: ["S", "Give a valid token: pass `token` as a function that fetches a new one."],
+  not_saved: ["A", "Let the writes arrive, or call wipe({ drafts: 'delete' })."],
   closed: ["A", "Open a new session."],
   not_loaded: ["X", "Load it once in `synced`, with the network up."],
   out_of_scope: ["N", "Let a rule of `scope` lead to it, or leave it out of the page."],

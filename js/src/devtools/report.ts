@@ -77,6 +77,7 @@ export async function redactedReport(session: AnySession): Promise<RedactedRepor
       updates: value.updates,
       leads: value.leads,
       pending: value.pending,
+      drafts: value.drafts,
       refused: session.refused.value.length,
       progress: value.progress && { received: value.progress.received, total: value.progress.total },
       storage: value.storage,

@@ -35,7 +35,7 @@ export const overview: Tab = {
   title: "Overview",
   isLive: true,
   draw(panel, { session, recorder }) {
-    const { phase, reason, mode, updates, leads, pending, progress, storage, damaged, error, faults } = session.status.value;
+    const { phase, reason, mode, updates, leads, pending, drafts, progress, storage, damaged, error, faults } = session.status.value;
     fill(
       panel,
       facts([
@@ -45,6 +45,7 @@ export const overview: Tab = {
         ["This tab", leads ? "talks to the server" : "follows another tab, or none"],
         ["Waiting", `${count(pending)} ${pending === 1 ? "operation" : "operations"}`],
         ["Refused", count(session.refused.value.length)],
+        ["On this device alone", `${count(drafts)} ${drafts === 1 ? "local document" : "local documents"}`],
         ["Storage", tag(storage, storage === "ok" ? "good" : storage === "none" ? "" : "warn")],
         ["Loading", progress ? `${count(progress.received)} of ${progress.total === null ? "?" : count(progress.total)}` : "no"],
         ["Damaged", `${damaged.documents} documents, ${damaged.collections} collections, ${damaged.operations} operations`],

@@ -352,9 +352,14 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return this.end("locked");
   }
 
-  /** Closes the session, in every tab, and deletes everything that the device stores for this org and account. */
-  async wipe(): Promise<void> {
-    this.guard(() => {});
+  /**
+   * Closes the session, in every tab, and deletes everything that the device stores for this org and account. Fails with
+   * `not_saved` while operations or local documents would be lost, unless `drafts` is `"delete"`.
+   */
+  async wipe({ drafts }: { readonly drafts?: "delete" } = {}): Promise<void> {
+    const left = (): number[] => (drafts === "delete" ? [] : this.#onDevice(() => [this.#writes.left(), this.#status.drafts]));
+    const [waiting = 0, local = 0] = await this.#askTwice(() => Promise.resolve(left()));
+    if (waiting + local > 0) throw raise("not_saved", `operations: ${waiting}, drafts: ${local}`);
     await this.end("wiped");
   }
 

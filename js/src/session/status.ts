@@ -31,6 +31,8 @@ export interface StatusValue {
   readonly leads: boolean;
   /** Operations not yet accepted by the server. */
   readonly pending: number;
+  /** Documents of local classes: this device alone has them. */
+  readonly drafts: number;
   /** Progress of the first loads, while they run: documents received, and the total if the server gave it. */
   readonly progress: { readonly received: number; readonly total: number | null } | null;
   readonly storage: CoreStatus["storage"];
@@ -86,6 +88,7 @@ export class LiveStatus implements Status {
       updates: null,
       leads: false,
       pending: 0,
+      drafts: 0,
       progress: null,
       storage: "none",
       damaged: Object.freeze({ documents: 0, collections: 0, operations: 0 }),
@@ -128,6 +131,7 @@ export class LiveStatus implements Status {
       updates: status.updates,
       leads: status.leads,
       pending: status.pending,
+      drafts: status.drafts,
       progress: status.progress && Object.freeze(status.progress),
       storage: status.storage,
       damaged: Object.freeze(status.damaged),

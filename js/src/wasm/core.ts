@@ -193,6 +193,7 @@ export interface CoreStatus {
   leads: boolean;
   /** Operations that the server has not accepted yet. */
   pending: number;
+  drafts: number;
   /** Progress of the first loads, while they run: documents received, and the total if the server gave it. */
   progress: { received: number; total: number | null } | null;
   storage: "ok" | "memory" | "full" | "lost" | "none";

@@ -3,7 +3,7 @@
  * cores and swaps them; it knows nothing of documents.
  */
 
-import type { Core, CoreOptions, Host } from "./core.js";
+import type { Core, CoreOptions, CoreStatus, Host } from "./core.js";
 import { type EscaleError, stopped, toEscaleError } from "../base/errors.js";
 import type { ErrorCode } from "../base/error-codes.js";
 import { closeCore, type Living, type Opened } from "./living.js";
@@ -180,7 +180,9 @@ export class Device {
     try {
       if (!next.opened.isDead() && next.mode === this.#host.how().mode) {
         this.#subscribe(next.opened.core);
-        if (living.isIdle && !hasOperations(living.core) && isAsFar(next.opened.core, living.core)) {
+        // A local document is nowhere else, as long as it exists.
+        const isFree = living.isIdle && !hasOperations(living.core) && !this.#relay?.drafts;
+        if (isFree && isAsFar(next.opened.core, living.core)) {
           this.#swap(next, living);
           return;
         }
@@ -271,6 +273,11 @@ class Relay implements Host {
     if (this.#derived) this.derived(this.#derived);
     this.#derived = undefined;
     if (this.#status !== undefined) this.#host.status(this.#status);
+  }
+
+  /** The local documents of this core. */
+  get drafts(): number {
+    return (JSON.parse(this.#status ?? "{}") as Partial<CoreStatus>).drafts ?? 0;
   }
 
   /** From now on nobody hears this core. */

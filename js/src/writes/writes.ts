@@ -106,6 +106,11 @@ export class Writes {
     );
   }
 
+  /** How many operations are not accepted: those that wait, and those that were refused. */
+  left(): number {
+    return this.#operations().filter(({ state }) => state !== "accepted").length;
+  }
+
   /** Takes news of the core. */
   take(news: OperationNews): void {
     this.#documents.forgetKeys();

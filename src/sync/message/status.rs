@@ -126,6 +126,8 @@ pub struct Status {
     pub leads: bool,
     /// Operations not yet accepted.
     pub pending: u64,
+    /// Local documents (R29).
+    pub drafts: u64,
     /// The first loads in progress.
     pub progress: Option<Progress>,
     /// The device's storage.

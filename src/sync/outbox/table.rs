@@ -33,9 +33,10 @@ pub struct PendingOps {
     trees: SortedMap<DocKey, DocKey>,
     /// Those that delete parents.
     ending: SortedSet<u64>,
-    /// Those that wait for the server's answer, and those that it refused.
+    /// Those that wait for the server's answer, those that it refused, and the local documents.
     waiting: SortedSet<u64>,
     parked: SortedSet<u64>,
+    drafts: SortedSet<u64>,
     /// The places of new operations.
     pub places: Places,
     /// The work that is due to show them.
@@ -142,12 +143,13 @@ impl PendingOps {
         self.naming.remove(id).unwrap_or_default()
     }
 
-    /// Updates `waiting` and `parked` after an operation's state has changed.
+    /// Updates `waiting`, `parked` and `drafts` after an operation's state has changed.
     pub fn sort(&mut self, order: u64) {
         let op = self.ops.get(&order);
         for (set, is_in) in [
             (&mut self.waiting, op.is_some_and(PendingOp::is_waiting)),
             (&mut self.parked, op.is_some_and(|op| op.state.refused.is_some())),
+            (&mut self.drafts, op.is_some_and(|op| op.is_local() && !op.is_local_end())),
         ] {
             if is_in {
                 set.insert(order);
@@ -210,6 +212,11 @@ impl PendingOps {
     /// How many wait for the server's answer.
     pub fn pending(&self) -> u64 {
         self.waiting.len() as u64
+    }
+
+    /// How many local documents there are.
+    pub fn drafts(&self) -> u64 {
+        self.drafts.len() as u64
     }
 
     /// Those that wait for the server's answer.

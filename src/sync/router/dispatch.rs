@@ -223,6 +223,7 @@ impl Router {
             is_socket_due: self.live.is_due(&self.ctx),
             is_token_awaited: self.token.is_awaited(),
             pending: self.outbox.table.pending(),
+            drafts: self.outbox.table.drafts(),
             leader: match &self.role {
                 Role::Follower(follower) => follower.phase,
                 Role::Leader(_) => Phase::Opening,

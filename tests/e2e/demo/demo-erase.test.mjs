@@ -110,3 +110,20 @@ test("while another tab has the store open it is not erased, and that tab goes o
   await beginsAnew(visitor);
   assert.deepEqual([visitor.errors, other.errors], [[], []]);
 });
+
+test("each tab says why the session is over: it was locked, or the device was wiped", { timeout: 60_000 }, async (t) => {
+  const visitor = await setUp(t);
+  const other = await visitor.another();
+  const tabs = [visitor, other];
+  for (const [act, word] of [["lock", "Locked"], ["wipe", "Wiped"]]) {
+    for (const tab of tabs) {
+      await tab.open("synced");
+      await tab.seesFollowed(`section-${SECTION}`, COUNT);
+    }
+    await visitor.act(act);
+    if (act === "wipe") await visitor.on("wipe-confirm").click();
+    for (const tab of tabs) await tab.page.locator(".notice", { hasText: `${word}:` }).waitFor();
+  }
+  assert.deepEqual(await stores(visitor), []);
+  assert.deepEqual([visitor.errors, other.errors], [[], []]);
+});

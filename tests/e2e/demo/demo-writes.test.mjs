@@ -70,6 +70,10 @@ visit("a phone", "a visitor writes with no server, comes back, and decides about
   );
   await visitor.look("the writes that wait");
   await visitor.on("writes-close").click();
+  await visitor.act("wipe");
+  await visitor.page.locator("dialog", { hasText: "4 changes were not accepted by the server" }).waitFor();
+  await visitor.look("the question before wiping what waits");
+  await visitor.on("wipe-cancel").click();
 
   // All writes are still there after the page was closed, and are sent when the server is back.
   await visitor.page.reload();

@@ -115,9 +115,16 @@ test("a session that ends while the device refuses leaves nothing behind, and wi
   for (const end of ["close", "lock", "wipe"]) {
     const { page } = await begin();
     await all(page);
-    const ended = await page.evaluate((end) => window.page.outcome(window.page.sessions.main.session[end]()), end);
+    const ending = (options) =>
+      page.evaluate(([end, options]) => window.page.outcome(window.page.sessions.main.session[end](options)), [end, options]);
+    const state = () => page.evaluate(() => [window.page.sessions.main.session.status.phase, window.page.sessions.main.session.status.reason]);
+    if (end === "wipe") {
+      assert.deepEqual(await ending(), { failed: "storage_closed" }, "nobody knows what the device holds");
+      assert.equal((await state())[1], null);
+    }
+    const ended = await ending(end === "wipe" ? { drafts: "delete" } : undefined);
     assert.deepEqual(ended, end === "wipe" ? { failed: "storage_closed" } : undefined, end);
-    assert.equal(await page.evaluate(() => window.page.sessions.main.session.status.phase), "closed");
+    assert.deepEqual(await state(), ["closed", end === "lock" ? "locked" : "closed"], "what failed has not happened");
   }
 });
 

@@ -108,7 +108,7 @@ test("queries page through documents, live lists follow them, and both work offl
   await session.collection("Book", { shelf: "odd" }).whenReady();
   const members = await session.query("Book").in({ shelf: "odd" }).orderBy("pages").docs();
   assert.ok(members.length > 0 && members.every(({ shelf }) => shelf === "odd"));
-  await session.wipe();
+  await session.wipe({ drafts: "delete" });
   await wipe({ org: "queries" });
 });
 

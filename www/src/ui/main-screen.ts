@@ -224,15 +224,16 @@ export class MainScreen {
 
   private async wipe(): Promise<void> {
     this.sheet(undefined);
+    const { session } = this.options;
     const answer = await confirmDialog({
       title: "Wipe this device?",
-      text: "This deletes everything that Escale keeps on this device: documents, subscriptions and the wrapped key. Data on the server stays.",
+      text: `This deletes everything that Escale keeps on this device: documents, subscriptions and the wrapped key. Data on the server stays.${lossOf(session)}`,
       confirm: "Wipe",
       testid: "wipe",
       option: "Also delete the offline copy of this page",
     });
     if (!answer) return;
-    await this.end("wiped", () => this.options.session.wipe());
+    await this.end(() => session.wipe({ drafts: "delete" }));
     if (answer.option) await this.options.forgetPage();
   }
 
@@ -257,4 +258,13 @@ export class MainScreen {
       toast(`${problem.title}. ${problem.text}`, { icon: "alert" });
     }
   }
+}
+
+/** The loss by a wipe, as a sentence; empty if the server has everything. */
+function lossOf({ status, refused }: Session): string {
+  const count = status.pending + refused.value.length;
+  if (count === 0) return "";
+  return count === 1
+    ? " One change was not accepted by the server: it exists here alone, and would be lost."
+    : ` ${count} changes were not accepted by the server: they exist here alone, and would be lost.`;
 }

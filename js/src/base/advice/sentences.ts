@@ -211,6 +211,10 @@ export const SENTENCES: Readonly<Record<ErrorCode, Sentence>> = {
     "Some data of this device may be lost. Please check your latest changes.",
     "Des données de cet appareil sont peut-être perdues. Veuillez vérifier vos dernières modifications.",
   ],
+  not_saved: [
+    "This device has changes that are nowhere else. Wait until they are sent, or agree to delete them.",
+    "Cet appareil a des modifications qui ne sont nulle part ailleurs. Attendez leur envoi, ou acceptez leur suppression.",
+  ],
   closed: [
     "The data was closed or locked. Please open it again.",
     "Les données ont été fermées ou verrouillées. Veuillez les ouvrir à nouveau.",
