@@ -1,7 +1,7 @@
 //! R29: local documents survive every end that operations do. Random histories of one session against a naive map. The
 //! server is the model's, and no request may name the class.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::SyncRequest;
 use escale::crypto::{Random, SeededRandom};
@@ -70,6 +70,8 @@ struct History {
     saved: Drafts,
     /// The states after each write that was not reported as saved yet.
     open: Vec<(String, Drafts)>,
+    /// By the id of a batch: the documents that it has written and nothing has since, as they were before.
+    before: BTreeMap<String, BTreeMap<String, Option<(i64, String)>>>,
 }
 
 fn opened(device: &MemoryDevice, seed: u64) -> Client<Surroundings> {
@@ -96,6 +98,7 @@ impl History {
             drafts: Drafts::new(),
             saved: Drafts::new(),
             open: Vec::new(),
+            before: BTreeMap::new(),
         };
         history.begin();
         for def in [Def::class_of(&name("Draft")), Def::class_of(&name("Doc")), box_of("in"), box_of("out")] {
@@ -181,21 +184,37 @@ impl History {
 
     fn write(&mut self) {
         let mut drafts = self.drafts.clone();
+        let (mut written, mut put): (BTreeSet<String>, BTreeSet<String>) = Default::default();
+        let mut is_sent = false;
         let (op, args) = if self.below(3) == 0 {
             let mut parts = Vec::new();
             for _ in 0..=self.below(3) {
-                let part = if self.below(3) == 0 { self.of_server() } else { self.part(&mut drafts) };
+                let is_of_server = self.below(3) == 0;
+                let part = if is_of_server { self.of_server() } else { self.part(&mut drafts) };
+                is_sent |= is_of_server;
+                written.extend(id_of(&part.1).filter(|_| !is_of_server));
+                put.extend(id_of(&part.1).filter(|_| !is_of_server && part.0 == "doc.put"));
                 parts.push(Value::from([("name", part.0.as_str().into()), ("args", part.1)]));
             }
             ("batch".to_owned(), Value::from([("ops", Value::Array(parts))]))
         } else {
-            self.part(&mut drafts)
+            let part = self.part(&mut drafts);
+            written.extend(id_of(&part.1));
+            put.extend(id_of(&part.1).filter(|_| part.0 == "doc.put"));
+            part
         };
         if let Err(error) = self.client.machine.check_write(&op, &args) {
             assert_eq!(error.code(), Code::NotFound, "a patch or a deletion of no draft: {args:?}");
             return;
         }
         let id = make_id(self.now, &mut self.random).expect("an id");
+        // A patch or a deletion of no draft writes nothing.
+        written.retain(|id| self.drafts.contains_key(id) || put.contains(id));
+        self.keep_written(&written);
+        if is_sent {
+            let before = written.into_iter().map(|id| (id.clone(), self.drafts.get(&id).cloned()));
+            self.before.insert(id.clone(), before.collect());
+        }
         self.drafts.clone_from(&drafts);
         self.open.push((id.clone(), drafts));
         self.feed(Event::Write(Write { id, name: op, args, touches: vec![], after: vec![] }));
@@ -239,6 +258,24 @@ impl History {
         self.drafts.clone_from(&shown);
         self.saved = shown;
         self.open.clear();
+        // Which of the decisions were saved is seen by the operations that are left.
+        let left = self.client.machine.operations();
+        let of = |data: &escale::codec::Data| {
+            let data = data.to_map().expect("a map");
+            // No document is an empty map.
+            Some((data.get("n")?.as_f64()? as i64, data["box"].as_str().expect("text").to_owned()))
+        };
+        let schema = self.client.machine.memory().schema();
+        let class = schema.class("Draft").expect("a class");
+        let ids: BTreeMap<_, _> = (0..4)
+            .map(|n| format!("d{n}"))
+            .map(|id| (class.pk_of(&[id.as_str()]).expect("a key"), id.clone()))
+            .collect();
+        let drafts = |op: &escale::journal::PendingOp| {
+            let drafts = op.state.drafts.iter();
+            drafts.map(|(_, pk, before)| (ids[pk].clone(), of(before))).collect()
+        };
+        self.before = left.iter().map(|(op, _)| (op.state.issued.id.clone(), drafts(op))).collect();
         self.begin();
     }
 
@@ -261,12 +298,33 @@ impl History {
         assert_eq!(self.shown(), self.drafts, "R29: the documents are those of the naive map");
     }
 
-    /// The application discards a refused operation: its local part stays.
+    /// No batch before it puts these documents back.
+    fn keep_written(&mut self, written: &BTreeSet<String>) {
+        self.before.values_mut().for_each(|before| before.retain(|id, _| !written.contains(id)));
+    }
+
+    /// The application discards a refused operation: its documents are as before it, unless something has written them since.
+    /// Or it issues the operation again, and they stay as they are.
     fn decide(&mut self) {
         let operations = self.client.machine.operations();
         let refused = operations.iter().find(|(op, _)| op.state.refused.is_some());
         let Some(id) = refused.map(|(op, _)| op.state.issued.id.clone()) else { return };
         drop(operations);
+        let before = self.before.remove(&id).unwrap_or_default();
+        if self.below(3) == 0 {
+            let new = make_id(self.now, &mut self.random).expect("an id");
+            self.before.insert(new.clone(), before);
+            self.feed(Event::Amend { id, new, args: None });
+            return;
+        }
+        self.keep_written(&before.keys().cloned().collect());
+        for (id, before) in before {
+            match before {
+                Some(draft) => self.drafts.insert(id, draft),
+                None => self.drafts.remove(&id),
+            };
+        }
+        self.open.push((String::new(), self.drafts.clone()));
         let machine = &mut self.client;
         machine.feed(Event::Discard(id.clone()));
         machine.hooks.ended.retain(|(own, _)| *own != id);
@@ -295,6 +353,13 @@ impl History {
         }
         all
     }
+}
+
+/// The id of the draft that a part of a write is about.
+fn id_of(args: &Value) -> Option<String> {
+    let args = args.as_map()?;
+    let of_data = args.get("data").and_then(|data| data.as_map()?.get("id"));
+    of_data.or_else(|| args.get("key")?.as_array()?.first())?.as_str().map(str::to_owned)
 }
 
 fn box_of(section: &str) -> Def {

@@ -1,6 +1,7 @@
 //! Resolves conflicts by the policy of the class, and rebases the writes made on top of a resolved one (R92).
 
 use super::application::Application;
+use super::local::put_back;
 use super::table::PendingOps;
 use super::table::trees::given_to;
 use crate::codec::{Data, Fault};
@@ -222,6 +223,7 @@ fn discard(
         }));
     }
     let replaces = table.give_up(ctx, op.state.order);
+    put_back(ctx, table, &op.state.drafts)?;
     let error = Error::new(Code::VersionConflict, "the server's document stays, by the class's policy");
     table.tell_end(ctx, id, replaces, Err(&error));
     ctx.effects.push(Effect::Accepted { id: id.clone(), result: Err(error) });

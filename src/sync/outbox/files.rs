@@ -5,9 +5,9 @@
 use super::table::PendingOps;
 use crate::codec::Fault;
 use crate::error::{Code, Error};
-use crate::journal::PendingOp;
+use crate::journal::{PendingOp, files_of};
 use crate::limits::UPLOADS_AGAIN_MAX;
-use crate::model::{Epoch, SortedSet, order};
+use crate::model::{Epoch, SortedSet, Value, order};
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, FileWord};
 
@@ -113,12 +113,14 @@ pub(super) fn is_to_upload_again(table: &mut PendingOps, order: u64, fault: &Fau
 }
 
 /// The objects that local documents reference, and those of operations which are not over at the server unless `is_local`:
-/// their bytes must stay.
+/// their bytes must stay. Local documents come back with an operation that is discarded.
 pub fn files(table: &PendingOps, is_local: bool) -> Vec<String> {
     let mut shas = Vec::new();
     let is_open = |op: &PendingOp| !is_local && op.state.accepted.is_none();
     for op in table.iter().filter(|op| op.is_local() || is_open(op)) {
         shas.extend(op.files.iter().cloned());
+        let before = op.state.drafts.iter().filter_map(|(.., before)| before.to_map().ok());
+        shas.extend(before.flat_map(|state| files_of(&Value::Map(state))));
     }
     order::sort(&mut shas);
     shas.dedup();

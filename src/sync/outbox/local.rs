@@ -3,8 +3,11 @@
 
 use super::table::PendingOps;
 use super::table::issue::{make, unpin, write_one};
+use crate::codec::Data;
 use crate::error::{Code, Result, fail};
-use crate::journal::{Change, Issued, OpId, PendingOp, State, Whole, changes_of, make_id, part_of};
+use crate::journal::{
+    Change, ChangeKind, Draft, Issued, OpId, PendingOp, State, Whole, changes_of, make_id, part_of,
+};
 use crate::limits::LOCAL_REPLACED_MAX;
 use crate::memory::DocKey;
 use crate::model::schema::Schema;
@@ -52,6 +55,7 @@ pub(super) fn write_parts(
     let whole = Whole { nth: table.places.count_issued(), name, args, insists: None };
     let has_rest = take_out(&mut write, local);
     let mut parts: Vec<(&DocKey, OpId, (String, Value))> = Vec::new();
+    let mut drafts = Vec::new();
     for (_, Change { key, .. }) in local {
         if parts.iter().any(|(other, ..)| *other == key) {
             continue;
@@ -60,6 +64,8 @@ pub(super) fn write_parts(
         if let Some(settled) = settled(ctx, table, key, changes) {
             let is_first = parts.is_empty() && !has_rest;
             let new = if is_first { id.clone() } else { make_id(ctx.clock.wall_ms, &mut *ctx.random)? };
+            let before = Data::from_map(&local_state(table, key).unwrap_or_default())?;
+            drafts.push((ctx.memory.class_name(key), key.1.clone(), before));
             parts.push((key, new, settled));
         }
     }
@@ -79,6 +85,9 @@ pub(super) fn write_parts(
     if let Some(op) = table.get_mut(&id) {
         op.with = Some(id.clone()).filter(|_| count > 1).or(op.with.take());
         op.whole = Some(Box::new(whole));
+        if has_rest {
+            op.state.drafts = drafts;
+        }
     }
     Ok(())
 }
@@ -113,7 +122,8 @@ fn local_state(table: &PendingOps, key: &DocKey) -> Option<State> {
     op.steps_on(key, None).fold(None, |state, step| step.apply(state))
 }
 
-/// Issues an operation on a local document. It takes the place of the one before it, and its record.
+/// Issues an operation on a local document. It takes the place of the one before it, and its record. No batch before it puts the
+/// document back any more.
 fn put_local(
     ctx: &mut Ctx,
     table: &mut PendingOps,
@@ -141,6 +151,27 @@ fn put_local(
         }
     }
     table.insert(op);
+    table.keep_written(&ctx.memory.class_name(key), &key.1);
+    Ok(())
+}
+
+/// A batch is discarded: its local documents are again as they were before. In a session that follows, the leader does
+/// that.
+pub fn put_back(ctx: &mut Ctx, table: &mut PendingOps, drafts: &[Draft]) -> Result<()> {
+    if ctx.is_following() {
+        return Ok(());
+    }
+    for (class, pk, before) in drafts {
+        // A later release may lack the class.
+        let Some(key) = ctx.memory.doc_key(class, pk) else { continue };
+        let change = |kind| Change { key: key.clone(), kind, if_version: None, tree: None };
+        let state = before.to_map()?;
+        let change = change(if state.is_empty() { ChangeKind::Delete } else { ChangeKind::Put(state) });
+        let Some((name, args)) = settled(ctx, table, &key, std::iter::once(&change)) else { continue };
+        let id = make_id(ctx.clock.wall_ms, &mut *ctx.random)?;
+        let write = Write { id, name, args, touches: Vec::new(), after: Vec::new() };
+        put_local(ctx, table, write, &key, (true, None))?;
+    }
     Ok(())
 }
 

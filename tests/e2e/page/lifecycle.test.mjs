@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { visit } from "../support/browser.mjs";
 import { byName, some } from "../support/packages.mjs";
 import { packagesPage } from "../support/packages-page.mjs";
+import { openWriter, writingSchema, writingWorld } from "../support/writing.mjs";
 
 const COUNT = 60;
 
@@ -201,4 +202,43 @@ test("subscriptions outlive their listeners, their session and their page; unsub
   }, options);
   assert.deepEqual(after.list, before.list);
   assert.equal(after.left, some(COUNT).filter(({ tags }) => tags.includes("role::program")).length);
+});
+
+test("a refused batch gives its draft back on discard, in each tab and after a reload", { timeout: 60_000 }, async (t) => {
+  const world = await writingWorld(t);
+  world.session.passphrase = "of two tabs";
+  world.session.schema = { ...writingSchema, Draft: { key: ["id"], local: true } };
+  const tabs = [world.page, await world.browser.page(world.site.url)];
+  for (const tab of tabs) await openWriter(tab, world.session, { classes: ["Note", "Draft"] });
+  const draft = { id: "d", text: "Not ready yet" };
+  const shows = (tab, wanted) =>
+    tab.evaluate((docs) => window.page.whenDocs("main", "Draft", {}, (list) => JSON.stringify(list) === JSON.stringify(docs)).then(() => {}), wanted);
+  const lists = (tab, count) => tab.evaluate((n) => window.page.whenRefused("main", (list) => list.length === n).then(() => {}), count);
+  await tabs[0].evaluate(async (data) => {
+    const { session } = window.page.sessions.main;
+    await session.put("Draft", data).saved;
+    await session.put("Note", { id: "first", box: "in", code: "taken" }).accepted;
+  }, draft);
+  await shows(tabs[1], [draft]);
+  await tabs[1].evaluate(() => {
+    window.page.sessions.main.session.batch((tx) => {
+      tx.delete("Draft", ["d"]);
+      tx.put("Note", { id: "second", box: "in", code: "taken" });
+    });
+  });
+  for (const tab of tabs) {
+    await lists(tab, 1);
+    await shows(tab, []);
+  }
+  // The tab that wrote it decides, and follows the other one.
+  await tabs[1].evaluate(() => window.page.sessions.main.session.refused.value[0].discard());
+  for (const tab of tabs) {
+    await lists(tab, 0);
+    await shows(tab, [draft]);
+  }
+  await tabs[1].close();
+  await world.restart();
+  await openWriter(world.page, world.session, { classes: ["Note", "Draft"] });
+  await shows(world.page, [draft]);
+  assert.equal(await world.page.evaluate(() => window.page.sessions.main.session.status.drafts), 1);
 });

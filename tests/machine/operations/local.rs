@@ -307,9 +307,30 @@ fn a_draft_becomes_a_document_whatever_the_server_says() {
             let amended = harness.client.machine.check_amendment(&id, Some(&args));
             assert_eq!(amended.unwrap_err().code(), Code::BadValue);
             harness.feed(Event::Discard(id));
-            assert_eq!(shown(&harness, "Draft"), rows(&[("b", Some(4))]), "the local part stays");
+            assert_eq!(shown(&harness, "Draft"), rows(&[("a", None)]), "its local part is undone");
         }
     }
+}
+
+/// A later write of a draft stays as it is.
+#[test]
+fn a_discarded_batch_undoes_nothing_that_came_later() {
+    let mut harness = harness();
+    harness.subscribe(&def("Note"));
+    harness.subscribe(&def("Draft"));
+    harness.serve(1_000, |def| whole(def, vec![]));
+    write(&mut harness, put("Draft", "a", &[])).unwrap();
+    write(&mut harness, put("Draft", "b", &[("n", 1.into())])).unwrap();
+    let parts = [delete("Draft", "a"), delete("Draft", "b"), put("Note", "a", &[])];
+    let id = write(&mut harness, batch(&parts)).unwrap();
+    let (number, request) = harness.request();
+    let fault = escale::codec::Fault::new(Code::Forbidden, "by the test");
+    let results = vec![OpResult { id: id.clone(), ok: None, fault: Some(fault) }];
+    harness.answer(number, SyncReply { results, seq: request.ops[0].seq, ..reply(3_000, vec![]) });
+    assert_eq!(shown(&harness, "Draft"), [], "its local part holds until somebody decides");
+    write(&mut harness, put("Draft", "b", &[("n", 2.into())])).unwrap();
+    harness.feed(Event::Discard(id));
+    assert_eq!(shown(&harness, "Draft"), rows(&[("a", None), ("b", Some(2))]));
 }
 
 #[test]

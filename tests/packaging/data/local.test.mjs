@@ -95,3 +95,98 @@ test("in incognito a draft lives as long as the session", async (t) => {
   assert.deepEqual(await session.get("Draft", ["a"]), A);
   assert.deepEqual(drafts.docs, [A]);
 });
+
+test("`status.drafts` counts local documents, and wipe deletes them only if it is asked to", async (t) => {
+  const world = await worldOf(t);
+  const session = await world.open();
+  assert.equal(session.status.drafts, 0);
+  await session.put("Draft", A).saved;
+  await session.put("Draft", A).saved;
+  await session.put("Draft", B).saved;
+  assert.equal(session.status.drafts, 2);
+  await session.delete("Draft", ["b"]).saved;
+  assert.equal(session.status.drafts, 1);
+  await assert.rejects(session.wipe(), { code: "not_saved", message: /operations: 0, drafts: 1/ });
+  await session.close();
+  const again = await world.open({ mode: "avion" });
+  assert.equal(again.status.drafts, 1);
+  await again.put("Note", { id: "a" }).saved;
+  await assert.rejects(again.wipe(), { code: "not_saved", message: /operations: 1, drafts: 1/ });
+  assert.deepEqual(await again.get("Draft", ["a"]), A);
+  await again.wipe({ drafts: "delete" });
+  assert.equal(again.status.reason, "wiped");
+  const last = await world.open();
+  assert.deepEqual([await last.get("Draft", ["a"]), last.status.drafts], [undefined, 0]);
+  await last.wipe();
+});
+
+/** A session whose batch sent a draft, and was refused: the draft is gone, and the text waits for a decision. */
+async function sentInVain(t, options) {
+  const world = await worldOf(t, options);
+  const session = await world.open();
+  for (const name of ["Draft", "Note"]) session.collection(name, {}, { keep: "forever" });
+  await session.put("Draft", A).accepted;
+  await world.settled();
+  if (!options?.conflicts) world.refuse({ code: "too_late", message: "the list is closed" });
+  const send = () =>
+    session.batch((tx) => {
+      tx.delete("Draft", ["a"]);
+      tx.put("Draft", B);
+      tx.put("Note", { id: "a", text: "sent" });
+    });
+  return { world, session, send, drafts: () => session.collection("Draft", {}).docs };
+}
+
+test("a refused batch that is discarded gives its drafts back, also after another opening", async (t) => {
+  for (const isLater of [false, true]) {
+    const { world, session, send, drafts } = await sentInVain(t);
+    send();
+    await world.settled();
+    assert.deepEqual([drafts(), session.refused.value.length], [[B], 1], "it stays as it is while the user thinks");
+    let last = session;
+    if (isLater) {
+      await session.close();
+      last = await world.open();
+    }
+    last.refused.value[0].discard();
+    await last.flush();
+    await world.settled();
+    assert.deepEqual(await Promise.all(["a", "b"].map((id) => last.get("Draft", [id]))), [A, undefined]);
+    assert.deepEqual([last.status.drafts, world.docs("Note")], [1, []]);
+    await last.close();
+    const again = await world.open({ mode: "avion" });
+    assert.deepEqual(await Promise.all(["a", "b"].map((id) => again.get("Draft", [id]))), [A, undefined]);
+  }
+});
+
+test("a refused batch that is tried again leaves its drafts as they are, and gives them back after a second refusal", async (t) => {
+  const { world, session, send, drafts } = await sentInVain(t);
+  send();
+  await world.settled();
+  world.refuse({ code: "too_late", message: "the list is still closed" });
+  session.refused.value[0].retry();
+  await world.settled();
+  assert.deepEqual([drafts(), session.refused.value.length], [[B], 1]);
+  session.refused.value[0].discard();
+  await world.settled();
+  assert.deepEqual(drafts(), [A]);
+});
+
+test("a draft that was written since keeps that, if a refused batch is discarded", async (t) => {
+  const { world, session, send, drafts } = await sentInVain(t);
+  send();
+  await world.settled();
+  await session.put("Draft", { ...A, text: "begun again" }).saved;
+  session.refused.value[0].discard();
+  await world.settled();
+  assert.deepEqual(drafts(), [{ ...A, text: "begun again" }], "the other draft of the batch is as before it: it did not exist");
+});
+
+test("a batch that a policy discards gives its drafts back", async (t) => {
+  const { world, session, send, drafts } = await sentInVain(t, { conflicts: { Note: "server" } });
+  world.conflict((other) => other.put("Note", { id: "a", text: "theirs" }));
+  await assert.rejects(send().accepted, { code: "version_conflict" });
+  await world.settled();
+  assert.deepEqual([drafts(), session.refused.value], [[A], []]);
+  assert.equal(world.docs("Note")[0].text, "theirs");
+});

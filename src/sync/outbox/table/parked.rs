@@ -6,8 +6,10 @@ use crate::codec::Fault;
 use crate::error::{Code, Error, Result};
 use crate::journal::{IfVersion, OpId, PendingOp};
 use crate::memory::DocKey;
+use crate::model::{Name, Pk};
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, error_of};
+use crate::sync::outbox::local::put_back;
 
 impl PendingOps {
     /// The server refused an operation for good. It waits for the application, and its overlay is dropped.
@@ -102,6 +104,7 @@ impl PendingOps {
             op.record = replaced.record;
             op.state.replaces.clone_from(&replaced.state.replaces);
             op.state.replaces.push(replaced.state.issued.id.clone());
+            op.state.drafts.clone_from(&replaced.state.drafts);
         }
         unpin(ctx, &replaced);
     }
@@ -120,9 +123,22 @@ impl PendingOps {
     pub fn discard(&mut self, ctx: &mut Ctx, id: &str) -> Result<Error> {
         let (op, fault) = self.refused_op(id)?;
         let (order, id, error) = (op.state.order, op.state.issued.id.clone(), error_of(fault));
+        let drafts = op.state.drafts.clone();
         let replaces = self.give_up(ctx, order);
+        put_back(ctx, self, &drafts)?;
         self.tell_end(ctx, &id, replaces, Err(&error));
         Ok(error)
+    }
+
+    /// A local document is written: the batches before that leave it alone if they are discarded.
+    pub fn keep_written(&mut self, class: &Name, pk: &Pk) {
+        for op in self.ops.values_mut() {
+            let before = op.state.drafts.len();
+            op.state.drafts.retain(|(of, own, _)| (of, own) != (class, pk));
+            if op.state.drafts.len() < before {
+                self.due.rewrite(op.state.order);
+            }
+        }
     }
 
     /// The refused operation of that id, and why it was refused.
