@@ -40,6 +40,11 @@ export const ROWS = [
     proofs: ["bits"],
   },
   {
+    promise: "Chains of pending writes on two to four devices, with each policy, end as a naive fold of the rule says (R92)",
+    tests: ["tests/operations/conflicts/random_chains.rs"],
+    proofs: ["chains"],
+  },
+  {
     promise: "A sealed record opens only under its own number, table, store, account and org (R14)",
     tests: ["tests/rules/sealed.rs"],
     proofs: ["swaps"],
@@ -212,6 +217,11 @@ export const ROWS = [
   {
     promise: "A refused operation blocks only its dependents, and an operation that never completes is refused in the end (R12)",
     tests: ["tests/operations/conflicts/policies.rs", "tests/operations/naming.rs", "server/tests/server/rules/r12_lasting.rs"],
+    command: 'make test PARTS="rust"',
+  },
+  {
+    promise: "By the policy `ask`, in random histories with restarts and decisions, no write replaces a change that its user had not seen (R92)",
+    tests: ["tests/operations/conflicts/asked.rs"],
     command: 'make test PARTS="rust"',
   },
   {

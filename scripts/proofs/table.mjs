@@ -213,6 +213,15 @@ export const PROOFS = [
     writes: ["bits"],
   },
   {
+    name: "chains",
+    counts: { ESCALE_CASES: 25_000 },
+    command: ({ ESCALE_CASES }) => core(" --test operations r92_chains -- --nocapture", `ESCALE_CASES=${ESCALE_CASES} `),
+    shown: "ESCALE_CASES=25000 cargo test --test operations r92_chains -- --nocapture",
+    minutes: 4,
+    rests: [...CORE, "testkit", "tests/operations/conflicts/random_chains.rs"],
+    writes: ["chains"],
+  },
+  {
     name: "swaps",
     counts: { ESCALE_CASES: 10_000 },
     command: ({ ESCALE_CASES }) => core(" --test rules r14_what_rests -- --nocapture", `ESCALE_CASES=${ESCALE_CASES} `),

@@ -96,6 +96,10 @@ test("it moves to the device once that holds as much, and nothing waits", async 
   assert.equal(session.status.storage, "memory", "a refused one waits as well");
   session.refused.value[0].discard();
   await assert.rejects(operation.accepted);
+  first.tell({ drafts: 1 });
+  await pass(0);
+  assert.equal(session.status.storage, "memory", "a draft is nowhere else");
+  first.tell({ drafts: 0 });
   first.isHolding = true;
   first.put("Package", { name: "c" });
   await pass(0);

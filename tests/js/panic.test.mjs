@@ -120,6 +120,18 @@ test("between two instances every call has a named error, or waits", async () =>
   assert.ok(Array.isArray(session.subscriptions()));
 });
 
+test("a wipe waits for the next instance, and asks that one for what would be lost", async () => {
+  const { cores, deaths, open } = instances((core, number) => number === 2 && core.resume("op-of-the-journal"));
+  const session = await open();
+  deaths[0]();
+  await settled();
+  await assert.rejects(session.wipe(), { code: "not_saved" });
+  assert.equal(session.status.phase === "closed", false);
+  cores[1].accept("op-of-the-journal", 42);
+  await session.wipe();
+  assert.deepEqual([session.status.reason, cores[1].called("wiped")], ["wiped", 1]);
+});
+
 test("a trap that a call meets is a death as well, told or not", async () => {
   const { cores, deaths, open } = instances();
   const session = await open();

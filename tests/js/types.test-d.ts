@@ -245,9 +245,12 @@ void open({ org: "demo", schema, server: "http://x", passphrase: "x", conflicts:
 // @ts-expect-error no such class
 void open({ org: "demo", schema, server: "http://x", passphrase: "x", conflicts: { Pakage: "ask" } });
 
+void open({ org: "demo", schema, server: "http://x", passphrase: "x", conflicts: { Package: "overwrite", Note: "ask" } });
+
 // The operations written so far.
 session.refused.subscribe(([first]) => first?.amend({ ...first.args, more: 1 }).accepted);
 session.pending()[0]?.state satisfies "unsaved" | "saved" | "uploading" | "held" | undefined;
+session.refused.subscribe(([first]) => first?.mine ?? first?.base ?? first?.theirs?.doc);
 const [past] = await session.history("Package", ["0ad"]);
 isTrue<Same<NonNullable<typeof past>["doc"], Package | null>>();
 await session.journal.sweep({ days: 30, max: 5, apply: true });
@@ -263,6 +266,14 @@ session.put("Note", { px: "1", py: "2", n: "3", at: 5, text: "x" });
 session.live("Note", {}, () => {});
 // @ts-expect-error no key property
 session.live("Note", { at: "5" }, () => {});
+
+// The end of a session: why it is over, and the drafts that a wipe may delete.
+isTrue<Same<typeof session.status.reason, "closed" | "locked" | "wiped" | "revoked" | "barred" | null>>();
+session.status.drafts.toFixed();
+void session.wipe();
+void session.wipe({ drafts: "delete" });
+// @ts-expect-error a wipe that keeps them deletes nothing: leave the option out
+void session.wipe({ drafts: "keep" });
 
 // Wiping: whose store it is, and nothing else.
 isTrue<Same<ReturnType<typeof wipe>, Promise<void>>>();

@@ -31,7 +31,6 @@ const session = await open({
   org: "demo",
   schema,
   operations,
-  // Both wrote to a note: both texts are kept. Where one of them deleted it, the server's stays.
   conflicts: {
     // The user decides: see the refused operations below.
     Contact: "ask",

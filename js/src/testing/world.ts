@@ -101,7 +101,7 @@ interface Opened<S extends SchemaDeclaration, O extends Operations<S>> {
 export async function testing<S extends SchemaDeclaration, O extends Operations<S> = Operations<S>>(
   options: TestingOptions<S, O>,
 ): Promise<World<S, O>> {
-  if (typeof options?.schema?.classes !== "object") throw raised("bad_option", "testing takes { schema }, which comes from defineSchema");
+  if (typeof options?.schema?.classes !== "object") throw raised("bad_option", "testing takes { schema } of defineSchema");
   for (const name of Object.keys(options.documents ?? {})) {
     if (!Object.hasOwn(options.schema.classes, name)) throw raised("unknown_class", `documents: the schema has no class ${name}`);
   }
@@ -144,7 +144,7 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
       for (const data of all as readonly object[]) this.#write("doc.put", name, { data: encodeArgs(data) });
     }
     this.#server.before = (op) => this.#planned.shift()?.(op);
-    if (options.clock !== undefined && typeof options.clock !== "function") throw raised("bad_option", "clock: takes a function of milliseconds");
+    if (options.clock !== undefined && typeof options.clock !== "function") throw raised("bad_option", "clock: takes a function");
     provide();
     this.#stopFollowing = options.clock ? followDate() : () => {};
   }
@@ -255,7 +255,7 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
    */
   advance(ms: number): Promise<void> {
     this.#guard();
-    if (!(Number.isFinite(ms) && ms >= 0)) throw raised("bad_option", "advance: takes milliseconds, 0 or more");
+    if (!(Number.isFinite(ms) && ms >= 0)) throw raised("bad_option", "advance takes milliseconds");
     const { clock } = this.#options;
     if (clock) return this.#pass(ms, clock);
     this.#aheadMs += ms;
@@ -407,7 +407,7 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
 
 /** The error of `settled`. The session itself has none: it still waits for something. */
 function late(unsettled: string): EscaleError {
-  const cure = "Let the test release what it holds (`online()`, the function of `slow()`), or give `testing` the `clock` of fake timers.";
+  const cure = "Release what the test holds (`online()`, the end of `slow()`), or give `testing` the `clock` of fake timers.";
   return faultOf({ timeout: ["X", cure] }, "timeout", `settled: ${unsettled}`);
 }
 

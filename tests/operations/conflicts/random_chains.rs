@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
+use std::time::Instant;
 
 use escale::crypto::SeededRandom;
 use escale::journal::{Change, Policy, Settlement, State};
@@ -385,7 +386,7 @@ impl History {
 /// the documents that each device shows, the calls of the function and the end of each write are those of the rule.
 #[test]
 fn r92_chains_of_any_writes_end_as_the_rule_says() {
-    let played = seeds::each(300);
+    let (played, started) = (seeds::each(300), Instant::now());
     let (histories, mut chains, mut writes) = (played.end - played.start, 0, 0);
     for seed in played {
         println!("ESCALE_SEED={seed}");
@@ -399,7 +400,8 @@ fn r92_chains_of_any_writes_end_as_the_rule_says() {
     }
     // Cargo shows it with `--nocapture`, among the steps of all histories.
     println!(
-        "proof: chains | chains of pending writes end as the rule says | {chains} chains of {writes} writes, {histories} histories | violations 0"
+        "proof: chains | chains of pending writes end as the rule says | {chains} chains of {writes} writes, {histories} histories | violations 0 | {:.1} s",
+        started.elapsed().as_secs_f64()
     );
 }
 
