@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::codec::Data;
 use crate::error::{Code, Error, Result, fail};
+use crate::journal::State;
 use crate::limits::OPS_MAX;
 use crate::memory::DocKey;
 use crate::model::schema::{Class, Schema};
@@ -134,6 +135,24 @@ pub fn batched(args: &Value) -> impl Iterator<Item = (&str, &Value)> {
 pub fn part_of(op: &Value) -> Option<(&str, &Value)> {
     let op = op.as_map()?;
     Some((op.get("name")?.as_str()?, op.get("args")?))
+}
+
+/// The operation that gives a document a state, and its arguments. Without a state it deletes the document, whose key
+/// stands in an earlier state. None without both.
+pub fn operation_to(
+    class: &Class,
+    state: Option<State>,
+    earlier: Option<&State>,
+) -> Option<(&'static str, BTreeMap<String, Value>)> {
+    let (name, what, value) = if let Some(state) = state {
+        ("doc.put", "data", Value::Map(state))
+    } else {
+        let earlier = earlier?;
+        let parts = class.key().iter().filter_map(|name| earlier.get(name.as_str()).cloned());
+        ("doc.delete", "key", Value::Array(parts.collect()))
+    };
+    let of_class = ("class".to_owned(), Value::from(class.name().as_str()));
+    Some((name, BTreeMap::from([of_class, (what.to_owned(), value)])))
 }
 
 fn field<'a>(args: &'a Value, name: &str) -> Result<&'a Value> {

@@ -12,7 +12,9 @@ mod record;
 mod request;
 
 pub use action::{Action, ActionType, iso8601};
-pub use change::{Change, ChangeKind, IfVersion, batched, changes_of, is_built_in, key_of, part_of, tree_of};
+pub use change::{
+    Change, ChangeKind, IfVersion, batched, changes_of, is_built_in, key_of, operation_to, part_of, tree_of,
+};
 pub use files::files_of;
 pub use issued::Issued;
 pub use op::{Draft, OpId, OpState, PendingOp, Unsendable, Whole, make_id};

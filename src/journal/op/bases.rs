@@ -2,7 +2,7 @@
 
 use super::PendingOp;
 use crate::codec::Data;
-use crate::journal::State;
+use crate::journal::{Change, State};
 use crate::memory::DocKey;
 use crate::model::{Name, Pk};
 
@@ -13,10 +13,14 @@ impl PendingOp {
         of_batch.map(|(_, _, data)| data).or(self.state.issued.base.as_ref())
     }
 
+    /// Its changes to a document, in order.
+    pub fn changes_on<'a>(&'a self, key: &'a DocKey) -> impl DoubleEndedIterator<Item = &'a Change> {
+        self.changes.iter().flatten().filter(move |change| change.key == *key)
+    }
+
     /// The state that its changes make of that state of a document.
     pub fn result_on(&self, key: &DocKey, state: Option<State>) -> Option<State> {
-        let changes = self.changes.iter().flatten().filter(|change| change.key == *key);
-        changes.fold(state, |state, change| change.kind.apply(state))
+        self.changes_on(key).fold(state, |state, change| change.kind.apply(state))
     }
 
     /// Keeps a document's state, unless one is known already.

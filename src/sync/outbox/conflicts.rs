@@ -7,7 +7,7 @@ use super::table::trees::given_to;
 use crate::codec::{Data, Fault};
 use crate::error::{Code, Error, Result};
 use crate::journal::{
-    ChangeKind, IfVersion, Issued, PendingOp, Policy, Settlement, State, changes_of, settle,
+    ChangeKind, IfVersion, Issued, PendingOp, Policy, Settlement, State, changes_of, operation_to, settle,
 };
 use crate::limits::{VALUE_DEPTH_MAX, VERSION_MAX};
 use crate::memory::DocKey;
@@ -118,10 +118,9 @@ fn settle_write(
             }
             return Ok(false);
         }
-        let changes = || op.changes.iter().flatten().filter(|change| change.key == *key);
         let on = |state: &Option<State>| op.result_on(key, state.clone());
         let mine = on(&base);
-        let is_deletion = changes().next_back().is_some_and(|last| last.kind == ChangeKind::Delete);
+        let is_deletion = op.changes_on(key).next_back().is_some_and(|last| last.kind == ChangeKind::Delete);
         if mine.is_none() && !is_deletion && policy != Policy::Server {
             // A patch of a document that is not known here: its intended result is unknown, and it is not a
             // deletion.
@@ -135,8 +134,9 @@ fn settle_write(
             settle(policy, from.as_ref(), mine.as_ref(), onto.as_ref())
         };
         // A write that brings a document back has changed no more of it than before: somebody else may bring it back first.
-        let stands_on =
-            data_of(if policy == Policy::Merge && onto.is_none() { from } else { theirs }.as_ref())?;
+        let is_back = policy == Policy::Merge && onto.is_none();
+        let stands_on = if is_back { from } else { theirs };
+        let stands_on = data_of(stands_on.as_ref())?;
         let result = match settled {
             Settlement::Theirs => {
                 discard(ctx, table, &op, met, next)?;
@@ -146,11 +146,10 @@ fn settle_write(
             Settlement::Delete => None,
         };
         // A patch or a deletion of no document would be refused.
-        let is_put = changes().next().is_some_and(|first| matches!(first.kind, ChangeKind::Put(_)));
+        let is_put = op.changes_on(key).next().is_some_and(|first| matches!(first.kind, ChangeKind::Put(_)));
         let stays = refused_at.is_none() && (theirs.is_some() || is_put) && on(theirs) == result;
         let has_effect = result.is_some() || theirs.is_some();
-        let becomes =
-            (!stays || !has_effect).then(|| has_effect.then(|| operation_of(ctx, ground, result.as_ref())));
+        let becomes = (!stays || !has_effect).then(|| operation_of(ctx, ground, result.as_ref()));
         // If no server would accept the policy's result, or if it is another document, the application decides.
         if becomes.as_ref().and_then(Option::as_ref).is_some_and(|write| !is_possible(ctx, key, write)) {
             return Ok(false);
@@ -234,18 +233,14 @@ fn data_of(state: Option<&State>) -> Result<Option<Data>> {
     state.map(Data::from_map).transpose()
 }
 
-/// The operation that gives the document of a ground that state.
-fn operation_of(ctx: &Ctx, ground: &Ground, state: Option<&State>) -> (&'static str, Value) {
+/// The operation that gives the document of a ground that state. None if it has no effect: there is no document, and none is
+/// to be.
+fn operation_of(ctx: &Ctx, ground: &Ground, state: Option<&State>) -> Option<(&'static str, Value)> {
     let class = ctx.memory.class(ground.key.0);
-    let (name, what) = if let Some(state) = state {
-        ("doc.put", ("data", Value::Map(state.clone())))
-    } else {
-        let parts = class.key().iter().map(|name| ground.theirs.as_ref()?.get(name.as_str()).cloned());
-        ("doc.delete", ("key", Value::Array(parts.flatten().collect())))
-    };
+    let (name, mut args) = operation_to(class, state.cloned(), ground.theirs.as_ref())?;
     // The version is set once it is issued: this one marks its place.
-    let mark = ("ifVersion", Value::from(0_i64));
-    (name, Value::from([("class", Value::from(class.name().as_str())), what, mark]))
+    args.insert("ifVersion".to_owned(), Value::from(0_i64));
+    Some((name, Value::Map(args)))
 }
 
 /// Whether a server could accept the operation, and it is about that document.

@@ -6,7 +6,8 @@ use super::table::issue::{make, unpin, write_one};
 use crate::codec::Data;
 use crate::error::{Code, Result, fail};
 use crate::journal::{
-    Change, ChangeKind, Draft, Issued, OpId, PendingOp, State, Whole, changes_of, make_id, part_of,
+    Change, ChangeKind, Draft, Issued, OpId, PendingOp, State, Whole, changes_of, make_id, operation_to,
+    part_of,
 };
 use crate::limits::LOCAL_REPLACED_MAX;
 use crate::memory::DocKey;
@@ -105,15 +106,8 @@ fn settled<'c>(
         last = state.clone().or(last);
         state = change.kind.apply(state);
     }
-    let class = ctx.memory.class(key.0);
-    let (name, what) = if let Some(state) = state {
-        ("doc.put", ("data", Value::Map(state)))
-    } else {
-        let last = last?;
-        let parts = class.key().iter().filter_map(|name| last.get(name.as_str()).cloned());
-        ("doc.delete", ("key", Value::Array(parts.collect())))
-    };
-    Some((name.to_owned(), Value::from([("class", Value::from(class.name().as_str())), what])))
+    let (name, args) = operation_to(ctx.memory.class(key.0), state, last.as_ref())?;
+    Some((name.to_owned(), Value::Map(args)))
 }
 
 /// A local document as this session's operations leave it.

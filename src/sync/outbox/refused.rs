@@ -6,7 +6,7 @@ use super::local::refuse_local;
 use super::table::PendingOps;
 use crate::codec::Data;
 use crate::error::Result;
-use crate::journal::{Change, IfVersion, OpId, PendingOp, Policy, changes_of};
+use crate::journal::{Change, IfVersion, OpId, PendingOp, Policy, changes_of, operation_to};
 use crate::memory::DocKey;
 use crate::model::Value;
 use crate::sync::context::Ctx;
@@ -42,8 +42,8 @@ pub fn amend(
     if let Some(replaced) = &replaced {
         go_on_asking(ctx, table, app, order, replaced);
     }
-    let writes = |op: &PendingOp, key: &DocKey| op.changes.iter().flatten().any(|change| change.key == *key);
-    let is_met = |key: &DocKey| writes(&table[order], key) && !table[order].insists_on(key);
+    let is_met =
+        |key: &DocKey| table[order].changes_on(key).next().is_some() && !table[order].insists_on(key);
     if let Some((key, v, theirs)) = met.filter(|(key, ..)| is_met(key)) {
         let class = ctx.memory.class_name(&key);
         stand(table, order, (&key, &class), Some(IfVersion::At(v)), theirs);
@@ -61,15 +61,19 @@ pub fn amend(
     Ok(())
 }
 
-/// By the policy `Ask`, an operation that names no version goes on expecting that of the operation in its place: the
-/// application may not have seen a later one.
+/// Whether the policy `Ask` judges the operation on that document, and not the application by a version of its own.
+fn is_asked(ctx: &Ctx, app: &dyn Application, op: &PendingOp, key: &DocKey) -> bool {
+    app.policy(&ctx.memory.class_name(key)) == Policy::Ask && !op.insists_on(key)
+}
+
+/// By the policy `Ask`, an operation that names no version expects that of the operation that it replaces. The application
+/// may not have seen a later one.
 fn go_on_asking(ctx: &Ctx, table: &mut PendingOps, app: &dyn Application, order: u64, replaced: &PendingOp) {
     for (key, expected) in replaced.expected() {
-        let class = ctx.memory.class_name(key);
-        let is_asked = app.policy(&class) == Policy::Ask && !replaced.insists_on(key);
-        let is_open = |change: &Change| change.key == *key && change.if_version.is_none();
         let op = &table[order];
-        if is_asked && op.expected_of(key).is_none() && op.changes.iter().flatten().any(is_open) {
+        let is_open = op.expected_of(key).is_none() && op.changes_on(key).next().is_some();
+        if is_open && is_asked(ctx, app, replaced, key) {
+            let class = ctx.memory.class_name(key);
             let base = replaced.base_of(&class, &key.1).cloned();
             stand(table, order, (key, &class), Some(expected.clone()), base);
         }
@@ -87,8 +91,8 @@ fn brought_back(ctx: &Ctx, op: &PendingOp, (key, _, theirs): &Met) -> Option<(St
     let class = ctx.memory.class_name(key);
     let base = op.base_of(&class, &key.1).filter(|_| theirs.is_none())?.to_map().ok()?;
     let mine = op.result_on(key, Some(base))?;
-    let args = Value::from([("class", Value::from(class.as_str())), ("data", Value::Map(mine))]);
-    op.with_settled(key, Some(("doc.put", args)))
+    let (name, args) = operation_to(ctx.memory.class(key.0), Some(mine), None)?;
+    op.with_settled(key, Some((name, Value::Map(args))))
 }
 
 /// By the policy `Ask`, the application has seen a document when it decides. The next operation stands on that one: its key,
@@ -96,8 +100,7 @@ fn brought_back(ctx: &Ctx, op: &PendingOp, (key, _, theirs): &Met) -> Option<(St
 fn met_by(ctx: &Ctx, app: &dyn Application, op: &PendingOp) -> Option<Met> {
     let row = op.state.refused.as_ref()?.doc.as_ref()?;
     let key = op.expected_at(&row.pk)?;
-    let is_asked = app.policy(&ctx.memory.class_name(key)) == Policy::Ask && !op.insists_on(key);
-    is_asked.then(|| (key.clone(), row.v, row.data.clone().filter(|_| !row.deleted)))
+    is_asked(ctx, app, op, key).then(|| (key.clone(), row.v, row.data.clone().filter(|_| !row.deleted)))
 }
 
 /// If the session itself gave both operations the same expected version, the new one was made on the same

@@ -240,7 +240,7 @@ fn theirs(op: &PendingOp) -> Option<TheirsJson<'_>> {
         let base = state(op.base_of(class, &row.pk))?;
         let mine = op.result_on(key, base.clone());
         // The result of a patch is unknown if the document is not known here.
-        let last = op.changes.iter().flatten().rfind(|change| change.key == *key);
+        let last = op.changes_on(key).next_back();
         let is_known = mine.is_some() || last.is_some_and(|change| change.kind == ChangeKind::Delete);
         is_known.then(|| Value::Array(vec![whole(base), whole(mine)]))
     });
