@@ -460,7 +460,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** @internal Makes a call of the core, or throws if the session is over. */
   guard<T>(call: () => T): T {
-    if (this.#closing || this.#status.phase === "closed") throw raise("closed", `the session is ${this.#status.reason ?? "closed"}`);
+    if (this.#closing || this.#status.phase === "closed") throw this.#status.over();
     try {
       return call();
     } catch (error) {

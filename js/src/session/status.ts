@@ -1,7 +1,7 @@
 /** The status of a session: the values that the core reports, with the errors of this side. */
 
 import type { Adapter, CoreStatus, Ending } from "../wasm/core.js";
-import { EscaleError, toEscaleError, type CoreError } from "../base/errors.js";
+import { EscaleError, raise, toEscaleError, type CoreError } from "../base/errors.js";
 import { callSafely } from "../base/report.js";
 import { checkCallback } from "../schema/query.js";
 import type { Stop } from "../views/view.js";
@@ -190,6 +190,11 @@ export class LiveStatus implements Status {
   /** Records an error of this side that belongs to no call. */
   fail(error: unknown): void {
     this.#set({ error: toEscaleError(error) });
+  }
+
+  /** The error of a call after the end. */
+  over(): EscaleError {
+    return raise("closed", `the session is ${this.#value.reason ?? "closed"}`);
   }
 
   /** The session is over, even if the core still reports. */

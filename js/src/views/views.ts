@@ -5,7 +5,7 @@ import type { Documents } from "./documents.js";
 import { raise, type EscaleError } from "../base/errors.js";
 import type { QueryState } from "../schema/query.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
-import type { LiveStatus, Status } from "../session/status.js";
+import type { LiveStatus } from "../session/status.js";
 import { classOf } from "./def.js";
 import { Leases } from "./leases.js";
 import { compositeOf, type Composite } from "./composite.js";
@@ -90,7 +90,7 @@ export class Views {
   readonly #onError: (error: unknown) => void;
   /** The live queries. */
   readonly queries: LiveQueries;
-  readonly #status: Status;
+  readonly #status: LiveStatus;
   readonly #session: ViewsSession;
   readonly #leases: Leases;
   readonly #subscriptions: Subscriptions;
@@ -140,7 +140,7 @@ export class Views {
     const { def } = wanted;
     const view = (): View | undefined => this.#byDef.get(def)?.view;
     const error = (): EscaleError | undefined =>
-      this.#status.phase === "closed" ? raise("closed", `the session is ${this.#status.reason ?? "closed"}`) : view()?.error;
+      this.#status.phase === "closed" ? this.#status.over() : view()?.error;
     this.#pin([wanted], keep);
     return Object.freeze({
       get docs() {
