@@ -75,6 +75,7 @@ export type Rule =
   | "org"
   | "admin"
   | "none"
+  | "parent"
   | { readonly own: string }
   | { readonly unset: string }
   | {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use escale::Result;
-use escale::model::{Name, Value, sha_s};
+use escale::model::schema::Schema;
+use escale::model::{Name, Pk, Value, sha_s};
 
-use super::{Membership, Rule};
+use super::{Membership, Parent, Rule};
 
 /// The one who asks.
 #[derive(Clone, Copy, Debug)]
@@ -36,18 +37,21 @@ pub enum Subject<'a> {
     Document(&'a BTreeMap<String, Value>),
 }
 
-/// Answers questions about the caller's memberships.
-pub trait Memberships {
+/// Answers questions about other documents: the caller's memberships, and the parents of items.
+pub trait Related {
     /// Whether the caller is a member of this group, as the rule wants it.
     fn has(&mut self, rule: &Membership, group: &str) -> Result<bool>;
 
     /// The same for a group of which only the `shaS` is known.
     fn has_hashed(&mut self, rule: &Membership, hash: &str) -> Result<bool>;
+
+    /// Whether the caller has the right to the parent of the decided items.
+    fn allows_parent(&mut self, parent: &Parent, items: Subject) -> Result<bool>;
 }
 
 impl Rule {
     /// Whether the rule holds. A rule that the subject does not decide does not hold.
-    pub fn holds(&self, asker: Asker, subject: Subject, memberships: &mut dyn Memberships) -> Result<bool> {
+    pub fn holds(&self, asker: Asker, subject: Subject, related: &mut dyn Related) -> Result<bool> {
         match self {
             Rule::Org => Ok(true),
             Rule::None => Ok(false),
@@ -60,18 +64,19 @@ impl Rule {
                 }
                 match subject {
                     Subject::Hash { property, hash, is_of_list: false } if *property == membership.by => {
-                        memberships.has_hashed(membership, hash)
+                        related.has_hashed(membership, hash)
                     }
                     Subject::Shared(map) | Subject::Document(map) => match map.get(membership.by.as_str()) {
-                        Some(Value::String(group)) => memberships.has(membership, group),
+                        Some(Value::String(group)) => related.has(membership, group),
                         _ => Ok(false),
                     },
                     Subject::Class | Subject::Hash { .. } => Ok(false),
                 }
             }
+            Rule::Parent(parent) => related.allows_parent(parent, subject),
             Rule::Any(rules) => {
                 for rule in rules {
-                    if rule.holds(asker, subject, memberships)? {
+                    if rule.holds(asker, subject, related)? {
                         return Ok(true);
                     }
                 }
@@ -79,7 +84,7 @@ impl Rule {
             }
             Rule::All(rules) => {
                 for rule in rules {
-                    if !rule.holds(asker, subject, memberships)? {
+                    if !rule.holds(asker, subject, related)? {
                         return Ok(false);
                     }
                 }
@@ -94,7 +99,7 @@ impl Rule {
             Rule::Org => true,
             Rule::Any(rules) => rules.iter().any(Rule::is_open),
             Rule::All(rules) => rules.iter().all(Rule::is_open),
-            Rule::None | Rule::Admin | Rule::Own(_) | Rule::Unset(_) | Rule::In(_) => false,
+            Rule::None | Rule::Admin | Rule::Own(_) | Rule::Unset(_) | Rule::In(_) | Rule::Parent(_) => false,
         }
     }
 
@@ -103,7 +108,18 @@ impl Rule {
         match self {
             Rule::In(membership) => vec![membership],
             Rule::Any(rules) | Rule::All(rules) => rules.iter().flat_map(Rule::memberships).collect(),
-            Rule::Org | Rule::None | Rule::Admin | Rule::Own(_) | Rule::Unset(_) => Vec::new(),
+            Rule::Org | Rule::None | Rule::Admin | Rule::Own(_) | Rule::Unset(_) | Rule::Parent(_) => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// Whether the rule asks for a right to the parent.
+    pub(super) fn asks_parent(&self) -> bool {
+        match self {
+            Rule::Parent(_) => true,
+            Rule::Any(rules) | Rule::All(rules) => rules.iter().any(Rule::asks_parent),
+            Rule::Org | Rule::None | Rule::Admin | Rule::Own(_) | Rule::Unset(_) | Rule::In(_) => false,
         }
     }
 }
@@ -127,6 +143,31 @@ impl Subject<'_> {
         match self {
             Subject::Document(map) => matches!(map.get(property.as_str()), None | Some(Value::Null)),
             Subject::Class | Subject::Hash { .. } | Subject::Shared(_) => false,
+        }
+    }
+}
+
+impl Parent {
+    /// The pk of the parent of the decided items, and its key as far as it is known. None if the items are not known to
+    /// have one parent.
+    pub fn of(&self, schema: &Schema, items: Subject) -> Result<Option<(Pk, BTreeMap<String, Value>)>> {
+        match items {
+            Subject::Class => Ok(None),
+            Subject::Hash { property, hash, is_of_list } => match &self.key[..] {
+                // The pk of a key of one property is the hash of its value.
+                [(name, _)] if name == property && !is_of_list => {
+                    Ok(Some((Pk::parse(hash)?, BTreeMap::new())))
+                }
+                _ => Ok(None),
+            },
+            Subject::Shared(map) | Subject::Document(map) => {
+                let value = |name: &Name| map.get(name.as_str()).and_then(Value::as_str);
+                let parts: Option<Vec<&str>> = self.key.iter().map(|(name, _)| value(name)).collect();
+                let Some(parts) = parts else { return Ok(None) };
+                let pk = schema.class(self.class.as_str())?.pk_of(&parts)?;
+                let own = self.key.iter().zip(parts).map(|((_, own), part)| (own.to_string(), part.into()));
+                Ok(Some((pk, own.collect())))
+            }
         }
     }
 }

@@ -154,6 +154,11 @@ impl Rights {
         self.class(class).map(|declared| declared.rule(right)).filter(|rule| !rule.is_open())
     }
 
+    /// Whether the right to read an item of that class rests on its parent (R97).
+    pub fn read_asks_parent(&self, class: &str) -> bool {
+        self.closed(class, Right::Read).is_some_and(Rule::asks_parent)
+    }
+
     /// Collections whose defs no caller may ever read, although somebody may read the class: `Class/collection`.
     pub fn dead_collections(&self, schema: &Schema) -> Vec<String> {
         let mut dead = Vec::new();
@@ -181,6 +186,8 @@ fn can_hold(rule: &Rule, known: &[Name], is_list: bool) -> bool {
         Rule::None | Rule::Unset(_) => false,
         Rule::Own(property) => known.contains(property),
         Rule::In(membership) => !is_list && known.contains(&membership.by),
+        // A class of items has one collection, that of the parent's key.
+        Rule::Parent(_) => true,
         Rule::Any(rules) => rules.iter().any(|rule| can_hold(rule, known, is_list)),
         Rule::All(rules) => rules.iter().all(|rule| can_hold(rule, known, is_list)),
     }

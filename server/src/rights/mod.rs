@@ -10,7 +10,7 @@ mod parse;
 #[allow(clippy::unwrap_used)]
 mod tests;
 
-pub use decide::{Asker, Memberships, Subject};
+pub use decide::{Asker, Related, Subject};
 pub use declare::{ClassRights, Quota, Right, Rights};
 
 use escale::model::{Name, Value};
@@ -39,6 +39,8 @@ pub enum Rule {
     Unset(Name),
     /// The members of the group that the document names.
     In(Membership),
+    /// Those who have a right to the parent of the item (R97).
+    Parent(Parent),
     /// One of these rules.
     Any(Vec<Rule>),
     /// Every one of these rules.
@@ -58,4 +60,15 @@ pub struct Membership {
     pub by: Name,
     /// Properties that the membership must have, each with the values allowed.
     pub wanted: Vec<(Name, Vec<Value>)>,
+}
+
+/// The parent of the items of a class, and the right to it that gives the right to an item (R97).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parent {
+    /// The class of the parents.
+    pub class: Name,
+    /// For each key property of the parent, the property of the item that holds it, and its own name.
+    pub key: Vec<(Name, Name)>,
+    /// The right to the parent: `read` for a read of an item, and `update` for a change of one.
+    pub right: Right,
 }

@@ -6,7 +6,7 @@ use escale::model::schema::{Class, Schema};
 use escale::model::{Name, Value};
 
 use super::declare::{Quota, Right};
-use super::{DEPTH_MAX, LEAVES_MAX, Membership, Rule};
+use super::{DEPTH_MAX, LEAVES_MAX, Membership, Parent, Rule};
 
 /// A mistake, with its place.
 type Found<T> = Result<T, String>;
@@ -20,7 +20,7 @@ pub(super) fn rules(schema: &Schema, class: &Class) -> Found<[Option<Rule>; 4]> 
         let right = Right::ALL.into_iter().find(|right| right.as_str() == word);
         let right = right.ok_or_else(|| format!("rights: no right is called {word:?}"))?;
         let at = format!("rights.{word}");
-        let rule = rule(schema, class, value, DEPTH_MAX).map_err(|what| format!("{at}: {what}"))?;
+        let rule = rule((schema, class, right), value, DEPTH_MAX).map_err(|what| format!("{at}: {what}"))?;
         if leaves(&rule) > LEAVES_MAX {
             return Err(format!("{at}: more than {LEAVES_MAX} rules"));
         }
@@ -60,21 +60,26 @@ fn leaves(rule: &Rule) -> usize {
     }
 }
 
-fn rule(schema: &Schema, class: &Class, value: &Value, depth: usize) -> Found<Rule> {
+/// The declared right: that of a class of a schema.
+type Declared<'s> = (&'s Schema, &'s Class, Right);
+
+fn rule(of: Declared, value: &Value, depth: usize) -> Found<Rule> {
+    let (schema, class, _) = of;
     match value {
         Value::String(word) => match word.as_str() {
             "org" => Ok(Rule::Org),
             "none" => Ok(Rule::None),
             "admin" => Ok(Rule::Admin),
+            "parent" => parent(of).map(Rule::Parent),
             _ => Err(format!("no rule is called {word:?}")),
         },
-        Value::Array(items) => list(schema, class, items, depth).map(Rule::Any),
+        Value::Array(items) => list(of, items, depth).map(Rule::Any),
         Value::Map(map) if map.contains_key("in") => membership(schema, class, map).map(Rule::In),
         Value::Map(map) => match map.iter().next() {
             Some((word, value)) if map.len() == 1 => match (word.as_str(), value) {
                 ("own", value) => property(value).map(Rule::Own),
                 ("unset", value) => property(value).map(Rule::Unset),
-                ("all", Value::Array(items)) => list(schema, class, items, depth).map(Rule::All),
+                ("all", Value::Array(items)) => list(of, items, depth).map(Rule::All),
                 _ => Err(format!("no rule is called {word:?}")),
             },
             _ => Err("a rule has one word: own, unset, in or all".into()),
@@ -83,12 +88,21 @@ fn rule(schema: &Schema, class: &Class, value: &Value, depth: usize) -> Found<Ru
     }
 }
 
-fn list(schema: &Schema, class: &Class, items: &[Value], depth: usize) -> Found<Vec<Rule>> {
+fn list(of: Declared, items: &[Value], depth: usize) -> Found<Vec<Rule>> {
     let depth = depth.checked_sub(1).ok_or_else(|| format!("more than {DEPTH_MAX} levels"))?;
     if items.is_empty() {
         return Err("a list of rules has at least one".into());
     }
-    items.iter().map(|item| rule(schema, class, item, depth)).collect()
+    items.iter().map(|item| rule(of, item, depth)).collect()
+}
+
+/// The parent that decides over the items of a class.
+fn parent((schema, class, right): Declared) -> Found<Parent> {
+    let of = class.parent().and_then(|parent| schema.class(parent.as_str()).ok());
+    let of = of.ok_or("parent: only a class with `in` has parents")?;
+    let key = class.key().iter().cloned().zip(of.key().iter().cloned()).collect();
+    let right = if right == Right::Read { Right::Read } else { Right::Update };
+    Ok(Parent { class: of.name().clone(), key, right })
 }
 
 fn membership(schema: &Schema, class: &Class, map: &BTreeMap<String, Value>) -> Found<Membership> {

@@ -109,7 +109,7 @@ impl Held {
     }
 }
 
-impl Memberships for Held {
+impl Related for Held {
     fn has(&mut self, rule: &Membership, group: &str) -> Result<bool> {
         Ok(Held::role(group).is_some_and(|map| rule.is_met_by(&map)))
     }
@@ -117,6 +117,13 @@ impl Memberships for Held {
     fn has_hashed(&mut self, rule: &Membership, hash: &str) -> Result<bool> {
         let group = ["g", "h"].into_iter().find(|group| sha_s(group) == hash);
         Ok(group.and_then(Held::role).is_some_and(|map| rule.is_met_by(&map)))
+    }
+
+    /// Case 1 may be read, and case 2 changed.
+    fn allows_parent(&mut self, parent: &Parent, items: Subject) -> Result<bool> {
+        let allowed = if parent.right == Right::Read { "1" } else { "2" };
+        let found = parent.of(&Schema::from_json(CASES).unwrap(), items)?;
+        Ok(found.is_some_and(|(pk, _)| pk.as_str() == sha_s(allowed)))
     }
 }
 
@@ -183,6 +190,39 @@ fn r86_a_rule_that_a_def_does_not_decide_does_not_hold() {
     assert!(holds(unset, "ada", Subject::Document(&key)) && !holds(unset, "ada", Subject::Shared(&key)));
     assert!(!holds(unset, "ada", hash(&group, &g, false)) && !holds(unset, "ada", Subject::Class));
     assert!(holds(r#""org""#, "", Subject::Class) && holds(r#""admin""#, "root", hash(&group, &g, true)));
+}
+
+const CASES: &str = r#"{
+    "Case": { "key": ["id"] },
+    "Step": { "in": "Case", "key": ["case", "n"],
+        "rights": { "read": "parent", "create": "parent", "update": ["none", "parent"], "delete": "none" } }
+}"#;
+
+#[test]
+fn r97_a_rule_of_items_asks_for_a_right_to_their_parent() {
+    let schema = Schema::from_json(CASES).unwrap();
+    let rights = Rights::of(&schema).unwrap();
+    let rule = |right| rights.class("Step").unwrap().rule(right);
+    let holds = |right, subject| {
+        rule(right).holds(Asker { account: "ada", is_admin: false }, subject, &mut Held).unwrap()
+    };
+    let [one, two] = ["1", "2"].map(|case| map(&[("case", case), ("n", "7")]));
+    let (key, other) = (map(&[("case", "1")]), map(&[("n", "1")]));
+    let of = |right| [&one, &two].map(|item| holds(right, Subject::Document(item)));
+    assert_eq!(
+        [Right::Read, Right::Create, Right::Update].map(of),
+        [[true, false], [false, true], [false, true]]
+    );
+    assert_eq!(of(Right::Delete), [false, false]);
+    // A def of items names their parent by its hash; that of a class, of another property or of a list names none.
+    let (case, n, hash): (Name, Name, String) = ("case".parse().unwrap(), "n".parse().unwrap(), sha_s("1"));
+    let hashed = |property, is_of_list| Subject::Hash { property, hash: &hash, is_of_list };
+    assert!(holds(Right::Read, hashed(&case, false)) && holds(Right::Read, Subject::Shared(&key)));
+    assert!(!holds(Right::Read, hashed(&n, false)) && !holds(Right::Read, hashed(&case, true)));
+    assert!(!holds(Right::Read, Subject::Class) && !holds(Right::Read, Subject::Shared(&other)));
+    assert!(rights.read_asks_parent("Step") && !rights.read_asks_parent("Case"));
+    assert_eq!(rights.dead_collections(&schema), [""; 0]);
+    assert!(refusal(&note(r#"["admin","parent"]"#)).contains("parent: only a class with `in` has parents"));
 }
 
 #[test]

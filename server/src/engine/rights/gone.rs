@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use crate::engine::records::record::Properties;
 use crate::provider::Shown;
-use crate::rights::{Asker, Memberships, Rule, Subject};
+use crate::rights::{Asker, Related, Rule, Subject};
 
 /// The part that is known of a document that is not there.
 pub(in crate::engine) struct Gone<'a> {
@@ -42,20 +42,20 @@ impl<'a> Gone<'a> {
         &self,
         rule: &Rule,
         asker: Asker,
-        members: &mut dyn Memberships,
+        related: &mut dyn Related,
     ) -> Result<bool> {
-        if rule.holds(asker, Subject::Class, members)? {
+        if rule.holds(asker, Subject::Class, related)? {
             return Ok(true);
         }
         if let Some(key) = self.key
-            && rule.holds(asker, Subject::Shared(key), members)?
+            && rule.holds(asker, Subject::Shared(key), related)?
         {
             return Ok(true);
         }
         // The pk of a key of one property is the hash of its value. That of these two classes is not.
         if let [property] = self.class.key()
             && !matches!(self.class.name().as_str(), "Org" | "Hdr")
-            && rule.holds(asker, Subject::Hash { property, hash: self.pk, is_of_list: false }, members)?
+            && rule.holds(asker, Subject::Hash { property, hash: self.pk, is_of_list: false }, related)?
         {
             return Ok(true);
         }
@@ -64,7 +64,7 @@ impl<'a> Gone<'a> {
             let hashes = self.held.and_then(|held| held.get(collection.name().as_str()));
             for hash in hashes.into_iter().flatten() {
                 let is_of_list = collection.is_list();
-                if rule.holds(asker, Subject::Hash { property, hash, is_of_list }, members)? {
+                if rule.holds(asker, Subject::Hash { property, hash, is_of_list }, related)? {
                     return Ok(true);
                 }
             }

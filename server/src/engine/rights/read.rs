@@ -17,10 +17,10 @@ use crate::engine::rights::asker::{asker, end_of, is_over};
 use crate::engine::rights::gone::Gone;
 use crate::engine::tx::trees::{floor_of, item_classes, tree_of};
 use crate::provider::{ChangeState, DocumentReads, Place};
-use crate::rights::{Membership, Memberships, Right, Subject};
+use crate::rights::{Membership, Parent, Related, Right, Subject};
 use crate::seal::Seal;
 
-/// Memberships of one account in one class that a request reads. A write gives no account more.
+/// Related of one account in one class that a request reads. A write gives no account more.
 pub(in crate::engine) const MEMBERSHIPS_MAX: usize = 1_000;
 
 /// The decisions for one caller in one snapshot.
@@ -95,15 +95,27 @@ impl<'e> Access<'e> {
         self.0.rights.memberships_of(class)
     }
 
-    /// The defs of items whose decision looks at a parent of this class. It looks at the parent's key alone, so it changes
-    /// with the parent's creation (R99).
+    /// The defs of items whose decision looks at a parent of this class (R97, R99). A rule of the items themselves looks at
+    /// the parent's key alone, so its decision changes with the parent's creation. The rule `parent` looks at all of it.
     pub fn items_decided_by(self, class: &str, pk: &str) -> Vec<Def> {
         let decided = |items: &&Class| {
             let names = items.items().map_or(&[][..], Collection::key);
-            names.len() > 1 && self.is_decided_by_document(items.name().as_str())
+            let name = items.name().as_str();
+            self.0.rights.read_asks_parent(name) || names.len() > 1 && self.is_decided_by_document(name)
         };
-        let def = |items: &Class| Some(Def::collection_hashed(items.name(), items.items()?.name(), pk));
-        item_classes(&self.0.schema, class).filter(decided).filter_map(def).collect()
+        let mut defs = Vec::new();
+        for items in item_classes(&self.0.schema, class).filter(decided) {
+            let Some(collection) = items.items() else { continue };
+            defs.push(Def::collection_hashed(items.name(), collection.name(), pk));
+            // A singleton has the pk of its parent, and is followed by it.
+            defs.extend(Pk::parse(pk).ok().map(|pk| Def::document(items.name(), &pk)));
+        }
+        defs
+    }
+
+    /// Whether a change of the parent may end somebody's right to one of these items, too.
+    pub fn asks_parent(self, items: &Def) -> bool {
+        self.0.rights.read_asks_parent(items.class().as_str())
     }
 
     /// Whether the caller may subscribe to each of these defs, as of one snapshot. Errors: those of the database.
@@ -260,7 +272,7 @@ pub(in crate::engine) fn memberships(
     Ok(found)
 }
 
-impl Memberships for Reads<'_> {
+impl Related for Reads<'_> {
     fn has(&mut self, rule: &Membership, group: &str) -> Result<bool> {
         let class = self.instance.schema.class(rule.class.as_str())?;
         // A text that can be no key names no group.
@@ -286,5 +298,12 @@ impl Memberships for Reads<'_> {
             self.rests_on(membership);
         }
         Ok(found.is_some())
+    }
+
+    /// As the def of the parent is decided.
+    fn allows_parent(&mut self, parent: &Parent, items: Subject) -> Result<bool> {
+        let schema = &self.instance.schema;
+        let Some((pk, _)) = parent.of(schema, items)? else { return Ok(false) };
+        self.is_allowed(schema.class(parent.class.as_str())?, &Def::document(&parent.class, &pk))
     }
 }

@@ -17,10 +17,10 @@ use crate::engine::tx::operation::Tx;
 use crate::engine::tx::outcome::{key_map, working};
 use crate::engine::tx::write_tx::WriteTx;
 use crate::provider::Place;
-use crate::rights::{Membership, Memberships, Right, Subject};
+use crate::rights::{Membership, Parent, Related, Right, Subject};
 
-/// The caller's memberships, as the write has them.
-impl Memberships for WriteTx<'_> {
+/// The caller's memberships and the parents of items, as the write has them.
+impl Related for WriteTx<'_> {
     fn has(&mut self, rule: &Membership, group: &str) -> Result<bool> {
         let class = self.schema().class(rule.class.as_str())?;
         // A text that can be no key names no group.
@@ -35,6 +35,13 @@ impl Memberships for WriteTx<'_> {
         let of = (self.org, self.caller.account.as_str());
         let held = memberships(self.tx.snapshot(), &self.instance.seal, of, rule, self.now)?;
         Ok(held.iter().any(|(group, map)| group == hash && rule.is_met_by(map)))
+    }
+
+    /// If the parent is not there: whether the caller may know that. The write of the item then says so.
+    fn allows_parent(&mut self, parent: &Parent, items: Subject) -> Result<bool> {
+        let Some((pk, key)) = parent.of(self.schema(), items)? else { return Ok(false) };
+        let class = self.schema().class(parent.class.as_str())?;
+        self.may_know((class, parent.right), (&pk, &key))
     }
 }
 

@@ -88,6 +88,64 @@ fn r86_the_defs_of_items_are_decided_by_the_key_of_their_parent() {
     assert_eq!(readers(&engine, &single("Plot", &["g", "a", "1"])), group);
 }
 
+/// The owner sees the case and its steps, and writes them: one property decides over the tree.
+#[test]
+fn r97_a_parent_decides_over_its_items() {
+    let (engine, _) = engine_of(RIGHTS);
+    let [mut ada, mut bob] = ["ada", "bob"].map(|account| Client::new(&engine, "o", account));
+    let case = |owner: &str| doc(&[("id", "1"), ("owner", owner)]);
+    let step = |id: &str| doc(&[("case", "1"), ("id", id)]);
+    assert_eq!(bob.put("Step", step("a")), "forbidden", "nobody learns that there is no case");
+    assert_eq!(ada.put("Case", case("ada")), "ok");
+    assert_eq!((ada.put("Step", step("a")), bob.put("Step", step("b"))), ("ok".into(), "forbidden".into()));
+    let defs = [single("Case", &["1"]), collection("Step", "in", &["1"]), single("Step", &["1", "a"])];
+    for def in &defs {
+        assert_eq!(readers(&engine, def), ["ada"], "{def}");
+    }
+    assert_eq!(ada.put("Case", case("bob")), "forbidden", "an update is decided by both states");
+    engine.write("o", |w| w.put("Case", case("bob")).map(drop)).unwrap();
+    for def in &defs {
+        assert_eq!(readers(&engine, def), ["bob"], "{def}");
+    }
+    assert_eq!((ada.put("Step", step("b")), bob.put("Step", step("b"))), ("forbidden".into(), "ok".into()));
+    assert_eq!(ada.delete("Step", &["1", "a"]), "forbidden");
+    assert_eq!(ada.patch("Step", &["1", "never"], Map::new()), "forbidden");
+    assert_eq!(bob.patch("Step", &["1", "never"], Map::new()), "not_found");
+    // Those who see the case see its steps, and do not write them.
+    let mut seen = case("bob");
+    seen.insert("seen".into(), texts(&["lea"]));
+    assert_eq!(bob.put("Case", seen), "ok");
+    assert_eq!(Client::new(&engine, "o", "lea").put("Step", step("c")), "forbidden");
+    for def in &defs {
+        assert_eq!(readers(&engine, def), ["lea", "bob"], "{def}");
+    }
+    // Its end ends the steps, and only those hear of it who may know of the case.
+    assert_eq!(bob.delete("Case", &["1"]), "ok");
+    for def in &defs {
+        assert_eq!(readers(&engine, def), ["bob"], "{def}");
+    }
+    assert_eq!(
+        (bob.put("Step", step("d")), ada.put("Step", step("d"))),
+        ("not_found".into(), "forbidden".into())
+    );
+}
+
+/// A case and its first step, written together.
+#[test]
+fn r97_a_parent_that_a_batch_creates_decides_over_the_items_of_that_batch() {
+    let (engine, _) = engine_of(RIGHTS);
+    let put = |class: &str, map: Map| {
+        let args = Value::from([("class", class.into()), ("data", Value::Map(map))]);
+        Value::from([("name", "doc.put".into()), ("args", args)])
+    };
+    for (owner, expected) in [("bob", "forbidden"), ("ada", "ok")] {
+        let case = put("Case", doc(&[("id", owner), ("owner", owner)]));
+        let ops = vec![case, put("Step", doc(&[("case", owner), ("id", "a")]))];
+        let code = Client::new(&engine, "o", "ada").code("batch", Value::from([("ops", Value::Array(ops))]));
+        assert_eq!(code, expected, "{owner}");
+    }
+}
+
 #[test]
 fn r86_one_part_is_withdrawn_and_the_others_of_the_tree_are_whole() {
     let (engine, _) = engine_of(RIGHTS);

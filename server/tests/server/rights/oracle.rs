@@ -13,7 +13,7 @@ use escale_server::engine::Engine;
 #[cfg(feature = "postgres")]
 use escale_server::{clock::ManualClock, engine::Opening, seal::Seal, settings::Settings};
 
-use self::model::{ACCOUNTS, Asked, At, Model, ORGS, names_of_key, text};
+use self::model::{ACCOUNTS, Asked, At, Model, ORGS, names_of_key, parent_of, text};
 use super::support::*;
 #[cfg(feature = "postgres")]
 use crate::support::base::Base;
@@ -30,9 +30,9 @@ const REQUESTS_MAX: usize = 6_000;
 /// Lives end at minutes, and no request is so near to one that clock and versions could be on two sides of it.
 const MARGIN_MS: u64 = 10_000;
 
-const CLASSES: [&str; 13] = [
+const CLASSES: [&str; 17] = [
     "Member", "Note", "Diary", "Letter", "Board", "Draft", "Open", "Team", "Task", "Area", "Plot", "Yard",
-    "Bed",
+    "Bed", "Leaf", "Case", "Step", "Sign",
 ];
 
 fn owned(parts: &[&str]) -> Vec<String> {
@@ -68,11 +68,17 @@ fn some_document(chance: &mut Chance, class: &'static str, who: &'static str, no
             let to: Vec<&str> = ACCOUNTS.into_iter().filter(|_| chance.is(40)).collect();
             map.insert("to".into(), texts(&to));
         }
+        "Case" => {
+            map.insert("owner".into(), some_account(chance, who).into());
+            let seen: Vec<&str> = ACCOUNTS.into_iter().filter(|_| chance.is(30)).collect();
+            map.insert("seen".into(), texts(&seen));
+        }
+        "Sign" => drop(map.insert("owner".into(), some_account(chance, who).into())),
         _ => {}
     }
     map.insert("n".into(), Value::from(chance.below(1_000) as i64));
     // A parent has no end.
-    if chance.is(20) && !["Team", "Area", "Yard"].contains(&class) {
+    if chance.is(20) && !["Team", "Area", "Yard", "Case"].contains(&class) {
         let minute = Value::from((now / 60_000 + chance.below(6)) as i64 - 1);
         map.insert("maxLife".into(), if chance.is(80) { minute } else { Value::Null });
     }
@@ -87,7 +93,8 @@ fn some_def(chance: &mut Chance, class: &'static str, who: &'static str) -> (Ask
         "Note" => &["", "@", "group", "owner", "pair"],
         "Diary" => &["", "@", "owner"],
         "Letter" => &["", "@", "to"],
-        "Task" | "Plot" | "Bed" => &["@", "in"],
+        "Case" => &["", "@", "owner"],
+        "Task" | "Plot" | "Bed" | "Leaf" | "Step" | "Sign" => &["@", "in"],
         _ => &["", "@"],
     };
     match chance.pick(kinds) {
@@ -95,7 +102,7 @@ fn some_def(chance: &mut Chance, class: &'static str, who: &'static str) -> (Ask
         "@" => (Asked::Document(key.clone()), single(class, &parts)),
         name => {
             let of = match name {
-                "in" => owned(&parts[..parts.len() - 1]),
+                "in" => parent_of(&(class, key.clone())).expect("an item").1,
                 "group" => owned(&[chance.pick(&GROUPS)]),
                 "pair" => owned(&[chance.pick(&GROUPS), some_account(chance, who)]),
                 _ => owned(&[some_account(chance, who)]),
@@ -279,6 +286,10 @@ fn r86_random_requests_on_postgres() {
     assert!(counts.iter().all(|count| *count > 5), "each kind of answer is tried: {counts:?}");
 }
 
+/// The class whose items follow their parent, with a rule of its own in place of that.
+const LEAF: &str = r#""Leaf": { "in": "Yard", "key": ["group", "yard", "id"],
+        "rights": { "read": { "in": "Member", "by": "group", "where": { "role": ["read", "write"] } } } }"#;
+
 /// Mistakes in the rules that the server is given. The oracle must notice each.
 #[test]
 fn r86_the_oracle_notices_each_planted_mistake() {
@@ -300,7 +311,7 @@ fn r86_the_oracle_notices_each_planted_mistake() {
         "rights": { "read": "org""#,
         ),
         (r#""update": { "own": "to" }"#, r#""update": "org""#),
-        (r#""delete": "none""#, r#""delete": "admin""#),
+        (r#"{ "own": "to" }, "delete": "none""#, r#"{ "own": "to" }, "delete": "admin""#),
         (r#""Draft": { "key": ["id"], "rights": { "read": "admin" } }"#, r#""Draft": { "key": ["id"] }"#),
         (
             r#""update": { "in": "Member", "by": "group", "where": { "role": ["write", "admin"] } } } },
@@ -314,6 +325,13 @@ fn r86_the_oracle_notices_each_planted_mistake() {
             r#""key": ["group", "area", "id"],
         "rights": { "read": { "in": "Member", "by": "area" } }"#,
         ),
+        (r#""Leaf": { "in": "Yard", "key": ["group", "yard", "id"], "rights": { "read": "parent" } }"#, LEAF),
+        (r#""rights": { "read": "parent", "create""#, r#""rights": { "read": "org", "create""#),
+        (r#""create": "parent", "update""#, r#""create": "org", "update""#),
+        (r#""update": "parent", "delete": "parent""#, r#""update": { "own": "owner" }, "delete": "parent""#),
+        (r#""delete": "parent""#, r#""delete": "none""#),
+        (r#"["parent", "admin"]"#, r#""admin""#),
+        (r#"{ "all": ["parent", { "own": "owner" }] }"#, r#"["parent", { "own": "owner" }]"#),
     ] {
         assert_eq!(RIGHTS.matches(rule).count(), 1, "{rule}");
         let planted = RIGHTS.replace(rule, mistake);

@@ -99,6 +99,36 @@ async fn r86_a_document_that_leaves_a_right_ends_its_own_subscription() {
     running.stop().await;
 }
 
+/// One property of the parent decides, so its change reaches all who follow the items, one of them, or a singleton.
+#[tokio::test]
+async fn r97_a_parent_that_changes_hands_ends_the_subscriptions_of_its_items() {
+    let (world, running) = with_rights().await;
+    let case = |owner: &str| doc(&[("id", "1"), ("owner", owner)]);
+    write(&world, "Case", &case("lea"));
+    write(&world, "Step", &doc(&[("case", "1"), ("id", "a")]));
+    write(&world, "Sign", &doc(&[("case", "1"), ("owner", "ada")]));
+    let items = [
+        collection("Step", "in", &["1"]),
+        collection("Sign", "in", &["1"]),
+        single("Step", &["1", "a"]),
+        single("Sign", &["1"]),
+    ];
+    for item in items.map(|text| def(&text)) {
+        write(&world, "Case", &case("ada"));
+        let open = def("Open");
+        let (mut ada, live, _) = follow(&running, "tok-ada", &[item.clone(), open.clone()]).await;
+        assert_eq!(live.len(), 2, "{item}");
+        let v = write(&world, "Case", &case("bob"));
+        assert_eq!(hints(&mut ada).await, [(item.clone(), v)], "the last one");
+        let after = item.to_string();
+        write(&world, "Step", &doc(&[("case", "1"), ("id", "a"), ("after", &after)]));
+        write(&world, "Sign", &doc(&[("case", "1"), ("owner", "bob"), ("after", &after)]));
+        let v = write(&world, "Open", &doc(&[("id", "1"), ("after", &after)]));
+        assert_eq!(hints(&mut ada).await, [(open, v)], "{item}");
+    }
+    running.stop().await;
+}
+
 #[tokio::test]
 async fn r86_a_role_that_ends_ends_its_subscriptions() {
     let (world, running) = with_rights().await;

@@ -53,7 +53,16 @@ pub const RIGHTS: &str = r#"{
         "rights": { "read": { "in": "Member", "by": "group" } } },
     "Yard": { "key": ["group", "id"], "rights": { "read": { "in": "Member", "by": "group" } } },
     "Bed": { "in": "Yard", "key": ["group", "yard", "id"],
-        "rights": { "read": { "in": "Member", "by": "group" } } }
+        "rights": { "read": { "in": "Member", "by": "group" } } },
+    "Leaf": { "in": "Yard", "key": ["group", "yard", "id"], "rights": { "read": "parent" } },
+    "Case": { "key": ["id"], "collections": { "owner": { "key": ["owner"], "mutable": true } },
+        "rights": { "read": [{ "own": "owner" }, { "own": "seen" }], "update": { "own": "owner" },
+                    "delete": { "own": "owner" } } },
+    "Step": { "in": "Case", "key": ["case", "id"],
+        "rights": { "read": "parent", "create": "parent", "update": "parent", "delete": "parent" } },
+    "Sign": { "in": "Case", "key": ["case"],
+        "rights": { "read": ["parent", "admin"], "create": { "all": ["parent", { "own": "owner" }] },
+                    "update": "parent", "delete": "none" } }
 }"#;
 
 /// An engine over a database in memory.

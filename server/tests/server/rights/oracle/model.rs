@@ -106,7 +106,9 @@ pub fn names_of_key(class: &str) -> &'static [&'static str] {
         "Diary" => &["owner", "id"],
         "Team" => &["group"],
         "Plot" => &["group", "area", "id"],
-        "Bed" => &["group", "yard", "id"],
+        "Bed" | "Leaf" => &["group", "yard", "id"],
+        "Step" => &["case", "id"],
+        "Sign" => &["case"],
         _ => &["id"],
     }
 }
@@ -116,7 +118,8 @@ pub fn parent_of((class, key): &At) -> Option<At> {
     match *class {
         "Task" => Some(("Team", key[..1].to_vec())),
         "Plot" => Some(("Area", key[..2].to_vec())),
-        "Bed" => Some(("Yard", key[..2].to_vec())),
+        "Bed" | "Leaf" => Some(("Yard", key[..2].to_vec())),
+        "Step" | "Sign" => Some(("Case", key[..1].to_vec())),
         _ => None,
     }
 }
@@ -141,8 +144,18 @@ impl Org {
         dates.find(|(from, _)| *from <= now).map_or(0, |(_, level)| *level)
     }
 
+    /// Whether somebody has a right to the parent of an item with these properties.
+    fn may_parent(&self, now: u64, (class, verb): (&'static str, Verb), who: &str, item: &Map) -> bool {
+        let key = names_of_key(class).iter().map(|name| text(item, name).to_owned()).collect();
+        let parent = parent_of(&(class, key)).expect("an item");
+        match self.docs.get(&parent) {
+            Some(map) => self.may(now, (parent.0, verb), who, map),
+            None => self.may_know(now, &parent, verb, true, who),
+        }
+    }
+
     /// Whether the rules let somebody do that with a document in that state.
-    fn may(&self, now: u64, (class, verb): (&str, Verb), who: &str, map: &Map) -> bool {
+    fn may(&self, now: u64, (class, verb): (&'static str, Verb), who: &str, map: &Map) -> bool {
         let root = who == "root";
         let role = self.role(now, text(map, "group"), who);
         let (member, writes) = (!role.is_empty(), role == "write" || role == "admin");
@@ -159,14 +172,29 @@ impl Org {
             ("Letter", Delete) => false,
             ("Board", Create | Update | Delete) | ("Draft", Read) | ("Team", Create) => root,
             ("Task", Update) => writes,
+            ("Case", Read) => text(map, "owner") == who || listed(map, "seen", who),
+            ("Case", Update | Delete) => text(map, "owner") == who,
+            ("Step" | "Leaf", Read) => self.may_parent(now, (class, Read), who, map),
+            ("Sign", Read) => root || self.may_parent(now, (class, Read), who, map),
+            ("Sign", Delete) => false,
+            ("Step", _) | ("Sign", Update) => self.may_parent(now, (class, Update), who, map),
+            ("Sign", Create) => text(map, "owner") == who && self.may_parent(now, (class, Update), who, map),
             _ => true,
         }
     }
 
     /// Whether somebody has that right to a document of which only this is known: its key, and its last properties, of
     /// which only those count that a collection shows.
-    fn may_by(&self, now: u64, of: (&str, Verb), key: Option<&Map>, last: Option<&Map>, who: &str) -> bool {
+    fn may_by(
+        &self,
+        now: u64,
+        of: (&'static str, Verb),
+        key: Option<&Map>,
+        last: Option<&Map>,
+        who: &str,
+    ) -> bool {
         let root = who == "root";
+        let parent = |verb| key.is_some_and(|key| self.may_parent(now, (of.0, verb), who, key));
         let known = |name| key.map_or("", |key| text(key, name));
         let role = self.role(now, known("group"), who);
         let member = !role.is_empty();
@@ -182,6 +210,11 @@ impl Org {
             ("Letter", Read | Update) => last.is_some_and(|last| listed(last, "to", who)),
             ("Board", Update | Delete) | ("Draft", Read) => root,
             ("Task", Update) => role == "write" || role == "admin",
+            ("Case", Read | Update | Delete) => last.is_some_and(|last| text(last, "owner") == who),
+            ("Step" | "Leaf", Read) => parent(Read),
+            ("Sign", Read) => root || parent(Read),
+            ("Sign", Delete) => false,
+            ("Step" | "Sign", _) => parent(Update),
             _ => true,
         }
     }
@@ -220,11 +253,15 @@ impl Org {
             ("Member", Asked::Collection("account", of)) => root || of[0] == who,
             ("Member", Asked::Collection("group", of)) => root || member(of),
             ("Note", Asked::Collection("group", of)) | ("Task", Asked::Collection("in", of)) => member(of),
-            ("Diary" | "Letter", Asked::Collection(_, of)) => of[0] == who,
+            ("Diary" | "Letter" | "Case", Asked::Collection(_, of)) => of[0] == who,
+            ("Step" | "Sign", Asked::Collection(_, of)) => {
+                let item = map_of(&("Sign", of.clone()));
+                (class == "Sign" && root) || self.may_parent(now, ("Sign", Read), who, &item)
+            }
             // A parent with two key properties, which everybody may read: without it there is nothing to hide.
             ("Plot", Asked::Collection(_, of)) => !was_there(&("Area", of.clone())) || member(of),
             // The same for one that is closed.
-            ("Bed", Asked::Collection(_, of)) => was_there(&("Yard", of.clone())) && member(of),
+            ("Bed" | "Leaf", Asked::Collection(_, of)) => was_there(&("Yard", of.clone())) && member(of),
             _ => unreachable!("{class} {asked:?}"),
         }
     }

@@ -31,18 +31,19 @@ struct Listener {
 struct Changed {
     /// Documents: how they were, and how they are.
     documents: Vec<(At, Vec<Map>)>,
-    /// A parent that was deleted. The defs of its items get hints, whether there are any or not.
+    /// A parent that was deleted. The defs of its items get hints, whether there are any or not, and so do those of
+    /// singletons, which have its pk.
     ended: Option<At>,
 }
 
 impl Changed {
     fn is_in(&self, (class, asked): &(&'static str, Asked)) -> bool {
-        let is_of_ended = match asked {
-            Asked::Collection("in", key) => {
-                parent_of(&(*class, key.clone())) == self.ended && self.ended.is_some()
-            }
-            _ => false,
+        let parent = match asked {
+            Asked::Collection("in", key) => parent_of(&(*class, key.clone())),
+            Asked::Document(key) => parent_of(&(*class, key.clone())).filter(|parent| parent.1 == *key),
+            _ => None,
         };
+        let is_of_ended = parent.is_some() && parent == self.ended;
         let mut documents = self.documents.iter();
         is_of_ended
             || documents.any(|((of, key), states)| {
