@@ -70,7 +70,7 @@ export type {
 export type { Inspection, Meta, QuotaState, Session } from "./session/session.js";
 export type { Mode, Phase, Status, StatusValue } from "./session/status.js";
 export type { Persistence, StorageUsage } from "./base/storage.js";
-export type { Value } from "./schema/values.js";
+export type { Value } from "./schema/raw.js";
 export type { Composite, ItemsOf, TreeOf } from "./views/composite.js";
 export type { ScopeMatch, ScopeOptions, ScopeRules } from "./views/scope.js";
 export type { LiveCallback, LiveState, Stop } from "./views/view.js";

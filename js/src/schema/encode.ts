@@ -1,12 +1,12 @@
 /**
- * Encodes values of the application as JSON for the core, and refuses those that cannot be sent. `values.ts` decodes.
+ * Encodes values of the application as JSON for the core, and refuses those that cannot be sent. `raw.ts` decodes.
  */
 
 import { encodeBase64Url } from "../base/base64.js";
 import { isBytes } from "../base/bytes.js";
 import { raise, type EscaleError } from "../base/errors.js";
 import { checkUnicode } from "../base/unicode.js";
-import { isMap, type Raw } from "./values.js";
+import { isMap, type Raw } from "./raw.js";
 
 /**
  * Depth of the values of a map: arguments nest 32 deep (`src/limits.rs`), of which a batch takes five. So the same value

@@ -3,7 +3,7 @@
 import { raise } from "../base/errors.js";
 import { releaseOf, type Schema } from "./schema.js";
 import type { ClassDeclaration, Migration } from "./schema-types.js";
-import { freezeDeep, isMap, type Raw } from "./values.js";
+import { freezeDeep, isMap, type Raw } from "./raw.js";
 
 /** Makes a document as the application sees it from stored data: migrated to the class's release, and frozen. */
 export function documentOf(schema: Schema, className: string, data: unknown): Raw {

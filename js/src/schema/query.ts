@@ -3,7 +3,7 @@
 import { raise, type EscaleError } from "../base/errors.js";
 import { checkUnicode } from "../base/unicode.js";
 import type { ClassDeclaration, DocumentOf, IndexName, MatchOf, OperandOf, OperatorOf } from "./schema-types.js";
-import { isMap, type Raw } from "./values.js";
+import { isMap, type Raw } from "./raw.js";
 import { checkKey } from "./writing.js";
 
 /** The largest number of documents that a query with a limit lists. */

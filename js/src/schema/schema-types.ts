@@ -1,6 +1,6 @@
 /** The types of a schema declaration, and the types of documents, keys, matches and queries that follow from it. */
 
-import type { Value } from "./values.js";
+import type { Value } from "./raw.js";
 
 /** The type of a declared property. */
 export type PropertyType =

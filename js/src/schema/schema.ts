@@ -10,7 +10,7 @@ import type {
   Migrations,
   SchemaDeclaration,
 } from "./schema-types.js";
-import { isMap } from "./values.js";
+import { isMap } from "./raw.js";
 
 /** The functions that belong to a schema. */
 export interface SchemaFunctions<S> {

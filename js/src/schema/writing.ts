@@ -5,7 +5,7 @@ import { raise } from "../base/errors.js";
 import { checkUnicode } from "../base/unicode.js";
 import { releaseOf, type Schema } from "./schema.js";
 import type { ClassDeclaration } from "./schema-types.js";
-import { isMap, type Raw } from "./values.js";
+import { isMap, type Raw } from "./raw.js";
 
 const NAME = /^[a-z][a-z\d]{0,63}$/i;
 

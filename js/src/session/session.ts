@@ -36,7 +36,7 @@ import type { Schema } from "../schema/schema.js";
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import type { LiveStatus, Mode, Status } from "./status.js";
 import { requestPersistence, usage, type Persistence, type StorageUsage } from "../base/storage.js";
-import { reviveMap } from "../schema/values.js";
+import { reviveMap } from "../schema/raw.js";
 import { notLoaded } from "../views/waiting.js";
 import { isSameList, orNone, type LiveQuestion } from "../views/live-query.js";
 import type { Composite, ItemsOf, TreeOf } from "../views/composite.js";

@@ -1,6 +1,6 @@
 /** The server part of the application's own operations. */
 
-import type { Value } from "../schema/values.js";
+import type { Value } from "../schema/raw.js";
 
 /** The documents of the server, as the server part of an operation of the application reads and writes them. */
 export interface ServerDocuments {

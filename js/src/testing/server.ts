@@ -5,7 +5,7 @@
 
 import { Engine, Fault, memory, pkOf, run, shaS, textOfValue, type Class, type SyncReply } from "escale-handler/engine";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
-import { revive, type Raw } from "../schema/values.js";
+import { revive, type Raw } from "../schema/raw.js";
 import type { Op, ServerOperation } from "./operations.js";
 
 /** Every session is of one account. */

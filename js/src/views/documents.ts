@@ -7,7 +7,7 @@ import type { Core, ReadRow } from "../wasm/core.js";
 import { documentOf, isOlder } from "../schema/migrate.js";
 import type { Schema } from "../schema/schema.js";
 import type { ClassDeclaration } from "../schema/schema-types.js";
-import { freezeDeep, needsReviving, reviveMap, type Raw } from "../schema/values.js";
+import { freezeDeep, needsReviving, reviveMap, type Raw } from "../schema/raw.js";
 import { joinedKey } from "../schema/writing.js";
 
 /** Documents read in one crossing: enough to amortise the call, and few enough that no call takes long. */

@@ -5,7 +5,7 @@ import { raise, toEscaleError, type EscaleError } from "../base/errors.js";
 import { report } from "../base/report.js";
 import type { ClassDeclaration, ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import { textOf } from "../schema/query.js";
-import { isMap } from "../schema/values.js";
+import { isMap } from "../schema/raw.js";
 import { classOf as declaredClass } from "../schema/writing.js";
 import type { Status } from "../session/status.js";
 import { classOf, itemsMatch } from "./def.js";

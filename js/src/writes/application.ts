@@ -11,7 +11,7 @@ import { report } from "../base/report.js";
 import type { Schema } from "../schema/schema.js";
 import type { ClassDeclaration, SchemaDeclaration } from "../schema/schema-types.js";
 import { runOptimistic } from "./transaction.js";
-import { freezeDeep, isMap, reviveMap, type Raw } from "../schema/values.js";
+import { freezeDeep, isMap, reviveMap, type Raw } from "../schema/raw.js";
 import { classOf, encodeDocument } from "../schema/writing.js";
 
 type AnyOperations = Readonly<Record<string, OperationDeclaration<SchemaDeclaration>>>;

@@ -1,7 +1,7 @@
 /** The journal of a session as the application sees it: sweeping, and the check of its options. */
 
 import { raise } from "../base/errors.js";
-import { isMap } from "../schema/values.js";
+import { isMap } from "../schema/raw.js";
 
 /**
  * Which part of the journal a sweep keeps: give at most one of `count`, `before` and `days`. The default is 30 days.

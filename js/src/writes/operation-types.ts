@@ -5,7 +5,7 @@
 
 import type { EscaleError } from "../base/errors.js";
 import type { ClassDeclaration, ClassName, DocumentOf, KeyOf, SchemaDeclaration } from "../schema/schema-types.js";
-import type { Value } from "../schema/values.js";
+import type { Value } from "../schema/raw.js";
 
 /** The server's result for an operation. */
 export interface Accepted {

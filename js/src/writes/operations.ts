@@ -5,7 +5,7 @@ import type { Operations } from "./operation-types.js";
 import { BUILT_IN } from "./requests.js";
 import type { Schema } from "../schema/schema.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
-import { isMap } from "../schema/values.js";
+import { isMap } from "../schema/raw.js";
 
 /**
  * Declares the operations of an application, to pass to `open`; types follow from the schema.

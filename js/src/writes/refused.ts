@@ -7,7 +7,7 @@ import type { Operation, OperationArgs, Refused, RefusedOperation, Theirs } from
 import { callSafely, report } from "../base/report.js";
 import { checkCallback } from "../schema/query.js";
 import type { Schema } from "../schema/schema.js";
-import { freezeDeep, reviveMap } from "../schema/values.js";
+import { freezeDeep, reviveMap } from "../schema/raw.js";
 
 /** The possible decisions about a refused operation. */
 export interface Decisions {

@@ -7,7 +7,7 @@ import { raise } from "../base/errors.js";
 import { checkUnicode } from "../base/unicode.js";
 import type { OperationRef } from "./operation-types.js";
 import type { Schema } from "../schema/schema.js";
-import { isMap, type Raw } from "../schema/values.js";
+import { isMap, type Raw } from "../schema/raw.js";
 import type { WriteRequest } from "./write-options.js";
 import { checkKey, classOf, encodeArgs, encodeChanges, encodeDocument, joinedKey, keyOf, patched } from "../schema/writing.js";
 

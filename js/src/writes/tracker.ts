@@ -4,7 +4,7 @@ import type { CoreOperation, OperationNews } from "../wasm/core.js";
 import { Deferred } from "../base/deferred.js";
 import { EscaleError, raise } from "../base/errors.js";
 import type { Accepted, Operation } from "./operation-types.js";
-import { revive, type Value } from "../schema/values.js";
+import { revive, type Value } from "../schema/raw.js";
 
 interface Tracked {
   isSaved: boolean;

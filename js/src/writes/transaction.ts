@@ -5,7 +5,7 @@ import { documentOf, isOlder } from "../schema/migrate.js";
 import type { Transaction } from "./operation-types.js";
 import type { Schema } from "../schema/schema.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
-import { revive, reviveMap, type Raw } from "../schema/values.js";
+import { revive, reviveMap, type Raw } from "../schema/raw.js";
 import { checkKey, classOf, encodeChanges, encodeDocument, keyOf, patched } from "../schema/writing.js";
 
 type Change = NonNullable<OptimisticOutcome["changes"]>[number];

@@ -1,7 +1,7 @@
 /** The options of each write, and their check. */
 
 import { raise } from "../base/errors.js";
-import { isMap } from "../schema/values.js";
+import { isMap } from "../schema/raw.js";
 
 /** The options of a write, before they are checked. */
 export interface WriteRequest {

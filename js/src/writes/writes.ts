@@ -10,7 +10,7 @@ import { amendment, Requests, type Request } from "./requests.js";
 import type { Schema } from "../schema/schema.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import { Tracker } from "./tracker.js";
-import { freezeDeep, reviveMap } from "../schema/values.js";
+import { freezeDeep, reviveMap } from "../schema/raw.js";
 import { checkOptions, type WriteCall, type WriteRequest } from "./write-options.js";
 
 /** The part of the core that writes use. */
