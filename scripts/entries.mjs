@@ -2,7 +2,7 @@
 // gzip. They may fall. An increase is a decision (bench/results/history.md).
 
 /** The entry that all others import, and never contain. */
-export const MAIN = { name: "index", bytes: 27_450 };
+export const MAIN = { name: "index", bytes: 27_600 };
 
 /**
  * The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. `acts` is for

@@ -62,6 +62,11 @@ export class FakeCore {
     this.host.changed([def], Uint32Array.of(id));
   }
 
+  /** Whether a def holds the document of that name. */
+  has(def, name) {
+    return this.#defs.get(def)?.byKey.has(JSON.stringify([name])) === true;
+  }
+
   becomeReady(def) {
     this.#members(def).ready = true;
     this.host.changed([def], new Uint32Array());
@@ -107,6 +112,12 @@ export class FakeCore {
   }
   list(def) {
     this.calls.push(["list", def]);
+    if (!this.#defs.has(def)) {
+      const [className] = def.split("/", 1);
+      const { key } = JSON.parse(def.slice(className.length + 1) || "{}");
+      const id = key && this.find(className, key.join("/"), key.length);
+      return { ids: Uint32Array.from(id ? [id] : []), ready: false, whole: false, v: 0, lease: 0 };
+    }
     const { byKey, ready, torn } = this.#subscribed(def);
     const whole = ready && !torn;
     return { ids: Uint32Array.from(byKey.values()).reverse(), ready, whole, v: ready ? 1 : 0, lease: this.rests.get(def) ?? 0 };

@@ -4,7 +4,7 @@
 use escale::codec::{Part, Row};
 use escale::crypto::SeededRandom;
 use escale::journal::make_id;
-use escale::model::Value;
+use escale::model::{Def, Value};
 use escale::sync::{Config, Effect, Event, Mode, Write};
 
 use crate::harness::{Harness, WALL, config, def, part, pk, reply, row, row_in, section, these, whole};
@@ -50,6 +50,22 @@ fn a_document_is_hidden_at_its_minute_and_the_application_is_told() {
     // Hidden, not removed: only a reply of the server removes it.
     let key = harness.client.machine.memory().doc_key(doc.class(), &pk("b")).expect("a class");
     assert!(harness.client.machine.memory().document(&key).is_some());
+}
+
+/// A view of one document needs no subscription while another def holds it. A write alone holds nothing.
+#[test]
+fn a_document_is_held_as_long_as_a_def_holds_it() {
+    let minute = WALL / MINUTE + 2;
+    let mut harness = loaded(vec![row("a", 100), until("b", 100, minute)]);
+    let named = |id: &str| Def::document(def("Doc").class(), &pk(id));
+    let held = |harness: &Harness, id: &str| harness.client.machine.list(&named(id)).map(|(ids, ..)| ids[0]);
+    let find = |harness: &Harness, id: &str| harness.client.machine.find(def("Doc").class(), &pk(id));
+    assert!(held(&harness, "a").is_some() && held(&harness, "a") == find(&harness, "a"));
+    assert_eq!(held(&harness, "never"), None);
+    harness.wake(harness.now + minute * MINUTE - WALL);
+    assert_eq!(held(&harness, "b"), None, "its life is over");
+    harness.feed(Event::Unsubscribe(def("Doc")));
+    assert_eq!((held(&harness, "a"), harness.client.machine.list(&def("Doc"))), (None, None));
 }
 
 #[test]

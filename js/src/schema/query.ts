@@ -189,11 +189,6 @@ export function checkMatch(match: unknown): Raw {
   return match;
 }
 
-/** The key of the document that a checked match names, if it names one. */
-export function keyOf({ key }: { readonly key?: unknown }): readonly string[] | undefined {
-  return Array.isArray(key) ? (key as string[]) : undefined;
-}
-
 /** Only the core knows the index's type, and checks the operand against it. */
 function checkPredicate(index: unknown, operator: unknown, operand: unknown): QueryParts["where"][number] {
   if (typeof index !== "string" || typeof operator !== "string") {

@@ -31,7 +31,7 @@ import type { AccountEntry, Identity } from "./entry.js";
 import type { Files } from "../files/types.js";
 import type { Inspection, Meta, Parts, QuotaState } from "./parts.js";
 import { byKey } from "../schema/order.js";
-import { checkCallback, checkMatch, keyOf, Query, textOf, type QueryParts, type QuerySource, type QueryState } from "../schema/query.js";
+import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource, type QueryState } from "../schema/query.js";
 import type { Schema } from "../schema/schema.js";
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import type { LiveStatus, Mode, Status } from "./status.js";
@@ -425,7 +425,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   #wanted(className: string, match: unknown): Wanted {
-    return { className, def: this.#def(className, match), key: keyOf(match as { key?: unknown }) };
+    return { className, def: this.#def(className, match) };
   }
 
   #checkedClass(className: string): string {

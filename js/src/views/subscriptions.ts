@@ -1,12 +1,11 @@
 /**
- * Every subscription that this session wants: those that the core has, those that wait for a place, and those to which no
- * rule of the scope leads. It alone decides whether a list or a query may lack documents (R94).
+ * Every subscription that this session wants: those that the core has, those that wait for a place, those to which no rule
+ * of the scope leads, and those of single documents that another one holds. It alone decides whether a list or a query may lack documents (R94).
  */
 
 import type { Core } from "../wasm/core.js";
 import { raise, type EscaleError } from "../base/errors.js";
 import type { QueryState } from "../schema/query.js";
-import { joinedKey } from "../schema/writing.js";
 import type { LiveStatus } from "../session/status.js";
 import { classOf } from "./def.js";
 import type { Scope } from "./scope.js";
@@ -15,12 +14,10 @@ import { notLoaded } from "./waiting.js";
 /** Subscriptions of a session: as many as a socket takes, the bound of `src/limits.rs`. */
 const SUBS_MAX = 1_000;
 
-type SubscriptionsCore = Pick<Core, "find" | "memory" | "subscribe" | "subscriptions">;
+type SubscriptionsCore = Pick<Core, "list" | "memory" | "subscribe" | "subscriptions">;
 
 /** The lists of the session. */
 export interface Lists {
-  /** The key of the document that a def names, if it names one. */
-  keyOf(def: string): readonly string[] | undefined;
   isWatched(def: string): boolean;
   /** Refusals may have come or gone. */
   heard(): void;
@@ -38,6 +35,8 @@ export class Subscriptions {
   readonly #waiting = new Map<string, number>();
   /** Those to which no rule of the scope leads, while somebody wants them. */
   readonly #outside = new Map<string, EscaleError>();
+  /** Those of one document each, which another subscription holds, with their leases. They begin once none does. */
+  readonly #covered = new Map<string, number>();
   /** Those that the core has, during the present call. Later, other tabs may have begun some or ended some. */
   #begun: Set<string> | undefined;
   /** By class, whether each def that somebody wants is loaded. */
@@ -69,6 +68,11 @@ export class Subscriptions {
     return [...this.#outside.keys()];
   }
 
+  /** Those that the core does not have, and that may show a document all the same. */
+  get guests(): readonly string[] {
+    return [...this.outside, ...this.#covered.keys()];
+  }
+
   /** Whether the core has this one. */
   has(def: string): boolean {
     this.heard();
@@ -83,13 +87,32 @@ export class Subscriptions {
   /** Begins a subscription, or sets its lease. Without a place it waits for one, behind the others. */
   begin(def: string, lease: number): void {
     const isWaiting = this.#waiting.has(def);
+    const isBegun = this.#all().has(def);
     if (!isWaiting) this.end(def);
     if (this.scope?.excludes(def)) {
       this.exclude(def);
       return;
     }
+    // One that is kept for ever outlives all others.
+    if (lease > 0 && !isWaiting && !isBegun && this.#held(def)) {
+      this.#covered.set(def, lease);
+      return;
+    }
+    this.#wait(def, lease);
+  }
+
+  /** Begins a subscription although another one holds its document. */
+  uncover(def: string): void {
+    const lease = this.#covered.get(def);
+    if (lease === undefined) return;
+    this.#covered.delete(def);
+    this.#wait(def, lease);
+  }
+
+  #wait(def: string, lease: number): void {
+    const isFirst = this.#waiting.size === 0;
     this.#waiting.set(def, lease);
-    if (!isWaiting && this.#waiting.size === 1) this.#admit();
+    if (isFirst) this.#admit();
   }
 
   /** No rule of the scope leads to a def, and somebody wants it. */
@@ -98,14 +121,16 @@ export class Subscriptions {
     this.#outside.set(def, raise("out_of_scope", `no rule of the session's scope leads to ${def}`));
   }
 
-  /** Nobody waits for a def any more. Returns whether it was refused. */
-  end(def: string): boolean {
+  /** Whether a def is not subscribed to, because there is no place or no rule leads to it. */
+  isRefused(def: string): boolean {
+    return this.#waiting.has(def) || this.#outside.has(def);
+  }
+
+  /** Nobody wants a def any more. */
+  end(def: string): void {
     this.#wanted = undefined;
-    this.#begun?.delete(def);
-    const wasWaiting = this.#waiting.delete(def);
-    const wasRefused = this.#outside.delete(def) || wasWaiting;
+    for (const defs of [this.#begun, this.#waiting, this.#outside, this.#covered]) defs?.delete(def);
     this.heard();
-    return wasRefused;
   }
 
   /** Other defs may be subscribed to or loaded, or be refused by the server. */
@@ -128,12 +153,14 @@ export class Subscriptions {
     });
   }
 
-  /** The document of a def outside the scope, if another def holds it: 0 if none does. Undefined for all other defs. */
+  /** The document of a def that the core does not have, if another def holds it: 0 if none does. Undefined for all others. */
   found(def: string): number | undefined {
-    if (!this.#outside.has(def)) return undefined;
-    const key = this.#lists.keyOf(def);
+    return this.#outside.has(def) || this.#covered.has(def) ? this.#held(def) : undefined;
+  }
+
+  #held(def: string): number {
     try {
-      return key ? this.#core.find(classOf(def), joinedKey(key), key.length) : 0;
+      return this.#core.list(def).ids[0] ?? 0;
     } catch {
       return 0;
     }
@@ -204,6 +231,7 @@ export class Subscriptions {
   #look(): void {
     if (this.#status.phase === "closed") return;
     this.#wanted = this.#begun = undefined;
+    for (const def of [...this.#covered.keys()]) if (!this.#held(def)) this.uncover(def);
     if (this.#waiting.size > 0) this.#admit();
     this.#begun = undefined;
     const { failure, targets = [] } = this.scope ?? {};

@@ -19,7 +19,8 @@ import { waitFor, type WaitOptions } from "./waiting.js";
 export interface LeaseOptions {
   /**
    * Milliseconds that it stays after its last listener: to the millisecond while the session is open, and to the day
-   * otherwise. The default is 30 days. `"forever"` begins it at once, and it stays until `unsubscribe`.
+   * otherwise. The default is 30 days. `"forever"` begins it at once, and it stays until `unsubscribe`. The subscription to
+   * one document begins only when no other one holds that document, except by `"forever"`.
    */
   readonly keep?: number | "forever" | undefined;
 }
@@ -46,14 +47,7 @@ export interface Collection<T> {
   subscribe(callback: LiveCallback<T>): Stop;
 }
 
-type ViewsCore = Pick<Core, "changes" | "find" | "inspect" | "list" | "memory" | "subscribe" | "subscriptions" | "unsubscribe" | "watch">;
-
-/** A list that somebody shows, or keeps in memory. */
-interface Shown {
-  readonly view: View;
-  /** The key of the document that the def names, if it names one. */
-  readonly key: readonly string[] | undefined;
-}
+type ViewsCore = Pick<Core, "changes" | "inspect" | "list" | "memory" | "subscribe" | "subscriptions" | "unsubscribe" | "watch">;
 
 /** How long a subscription stays after its last listener, in milliseconds. */
 type LeaseTime = number | "forever";
@@ -67,11 +61,10 @@ function keepOf({ keep = KEEP_MS }: LeaseOptions = {}): LeaseTime {
   return keep;
 }
 
-/** A def of a class that somebody wants, with the key of its document if it names one. */
+/** A def of a class that somebody wants. */
 export interface Wanted {
   readonly className: string;
   readonly def: string;
-  readonly key?: readonly string[] | undefined;
 }
 
 /** The parts of a session that its views use. */
@@ -94,7 +87,8 @@ export class Views {
   readonly #session: ViewsSession;
   readonly #leases: Leases;
   readonly #subscriptions: Subscriptions;
-  readonly #byDef = new Map<string, Shown>();
+  /** The lists that somebody shows, or keeps in memory. */
+  readonly #byDef = new Map<string, View>();
 
   constructor(
     core: ViewsCore,
@@ -112,10 +106,9 @@ export class Views {
     this.queries = new LiveQueries(core, onError);
     this.#session = session;
     this.#subscriptions = new Subscriptions(core, status, {
-      keyOf: (def) => this.#byDef.get(def)?.key,
-      isWatched: (def) => this.#byDef.get(def)?.view.isWatched === true,
+      isWatched: (def) => this.#byDef.get(def)?.isWatched === true,
       heard: () => {
-        for (const { view } of this.#byDef.values()) view.heard();
+        for (const view of this.#byDef.values()) view.heard();
         // While a scope reads, nobody knows yet which subscriptions follow from the change.
         if (!this.#subscriptions.scope?.isReading) this.queries.heard();
       },
@@ -138,7 +131,7 @@ export class Views {
   collection(wanted: Wanted, options?: LeaseOptions): Collection<object> {
     const keep = keepOf(options);
     const { def } = wanted;
-    const view = (): View | undefined => this.#byDef.get(def)?.view;
+    const view = (): View | undefined => this.#byDef.get(def);
     const error = (): EscaleError | undefined =>
       this.#status.phase === "closed" ? this.#status.over() : view()?.error;
     this.#pin([wanted], keep);
@@ -171,7 +164,7 @@ export class Views {
       status: this.#status,
       hold: (className, def) => this.#hold({ className, def }, KEEP_MS)[1],
       end: (def) => {
-        if (host.isExclusive ? !this.#byDef.get(def)?.view.isWatched : this.#leases.isIdle(def)) this.#drop(def);
+        if (host.isExclusive ? !this.#byDef.get(def)?.isWatched : this.#leases.isIdle(def)) this.#drop(def);
         else if (host.isExclusive) {
           // It shows no documents from now on, unless another def holds them, and says why. If the def comes back, it shows
           // them again.
@@ -207,7 +200,7 @@ export class Views {
 
   /** Whether one of them is about to read or to call back. */
   get areReading(): boolean {
-    return this.queries.areReading || this.#subscriptions.isReading || [...this.#byDef.values()].some(({ view }) => view.isReading);
+    return this.queries.areReading || this.#subscriptions.isReading || [...this.#byDef.values()].some((view) => view.isReading);
   }
 
   /** Whether a query over a class, or within a def of it, finds all documents. */
@@ -218,11 +211,11 @@ export class Views {
   /** The core reports that these defs changed, and that the ids in `gone` are no longer valid. */
   changed(defs: readonly string[], gone: Uint32Array): void {
     this.#documents.evict(gone);
-    for (const def of defs) this.#byDef.get(def)?.view.changed();
+    for (const def of defs) this.#byDef.get(def)?.changed();
     // Those that changed, now or earlier, take note of it.
-    for (const { view } of this.#byDef.values()) view.gone(gone);
+    for (const view of this.#byDef.values()) view.gone(gone);
     const classes = new Set(defs.map(classOf));
-    for (const def of this.#subscriptions.outside) if (classes.has(classOf(def))) this.#byDef.get(def)?.view.changed();
+    for (const def of this.#subscriptions.guests) if (classes.has(classOf(def))) this.#byDef.get(def)?.changed();
     this.queries.changed(defs);
     this.#subscriptions.changed();
   }
@@ -235,7 +228,7 @@ export class Views {
   /** Another core is in use. It knows only the subscriptions that are stored on the device, so all are made again. */
   recovered(): void {
     this.#subscriptions.changed();
-    for (const [def, { view }] of this.#byDef) {
+    for (const [def, view] of this.#byDef) {
       this.#subscriptions.begin(def, this.#leases.atRest(def));
       view.recovered();
     }
@@ -245,7 +238,7 @@ export class Views {
   /** The subscription to a def is over. */
   end(def: string): void {
     this.#leases.forget(def);
-    this.#byDef.get(def)?.view.end();
+    this.#byDef.get(def)?.end();
     this.#byDef.delete(def);
     this.#subscriptions.end(def);
   }
@@ -275,7 +268,7 @@ export class Views {
       return [view, () => {
         letGo();
         // There is nothing to keep for a while.
-        if (!view.isWatched && this.#subscriptions.end(def)) this.end(def);
+        if (!view.isWatched && this.#subscriptions.isRefused(def)) this.end(def);
       }];
     });
   }
@@ -285,8 +278,10 @@ export class Views {
     if (keep === "forever") for (const wanted of all) this.#stay(wanted).keep();
   }
 
+  /** A document comes in one state with its items only by a subscription of its own. */
   #holdAll(all: readonly Wanted[], keep: LeaseTime): [View[], Stop] {
     const held = all.map((wanted) => this.#hold(wanted, keep));
+    if (all.length > 1) for (const { def } of all) this.#subscriptions.uncover(def);
     return [held.map(([view]) => view), () => held.forEach(([, letGo]) => letGo())];
   }
 
@@ -308,12 +303,12 @@ export class Views {
     return this.#open(wanted);
   }
 
-  #open({ className, def, key }: Wanted): View {
+  #open({ className, def }: Wanted): View {
     const known = this.#byDef.get(def);
     // A holder has subscribed already. A known one may have ended: in another tab, by the server, by the scope.
     const rest = this.#leases.atRest(def);
-    if (known ? !known.view.isCurrent : rest === 0) this.#subscriptions.begin(def, rest);
-    if (known) return known.view;
+    if (known ? !known.isCurrent : rest === 0) this.#subscriptions.begin(def, rest);
+    if (known) return known;
     const subscriptions = this.#subscriptions;
     const listing = (all: boolean | undefined): ReturnType<Core["changes"]> => {
       const found = subscriptions.found(def);
@@ -327,7 +322,7 @@ export class Views {
       reasonOf: (of) => subscriptions.reasonOf(of),
       noServer: () => subscriptions.noServer(),
     });
-    this.#byDef.set(def, { view, key });
+    this.#byDef.set(def, view);
     return view;
   }
 }

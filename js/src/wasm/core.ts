@@ -224,6 +224,7 @@ export interface Core {
   /** Ends the subscription. Documents that no other def holds leave the memory and the device. */
   unsubscribe(def: string): void;
   subscriptions(): string[];
+  /** Of a def that is not subscribed to, the document that it names by its key, if another def holds that. */
   list(def: string): Listing;
   /**
    * The changes of a def since the last call, for the one view that follows it: `ids` are new, those in `left` are no

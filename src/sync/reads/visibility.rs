@@ -3,13 +3,16 @@
 
 use crate::memory::tree::{asked_v, is_hidden};
 use crate::memory::{Content, DocKey, Document, Memory, PageRef, take_touched};
-use crate::model::{Def, Name, Pk, order};
+use crate::model::{Def, DefKind, Name, Pk, order};
 use crate::sync::context::Ctx;
 
 /// The ids of a def's documents that the application sees, with those of one page next to each other; whether
-/// the def has been loaded whole once; and its `v`.
+/// the def has been loaded whole once; and its `v`. Of a def that is not subscribed to, the document that it names, if
+/// another def holds that.
 pub fn list(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
-    let collection = ctx.memory.collection(def)?;
+    let Some(collection) = ctx.memory.collection(def) else {
+        return held(ctx, def).map(|id| (vec![id], false, 0));
+    };
     let now = ctx.life_now();
     let position = ctx.memory.schema().position(def.class())? as u16;
     // The overlay decides the membership of documents with pending operations.
@@ -73,6 +76,15 @@ pub fn find(ctx: &Ctx, class: &Name, pk: &Pk) -> Option<u32> {
     }
     let document = ctx.memory.document(&key)?;
     is_seen(&ctx.memory, document, ctx.life_now()).then_some(document.id)
+}
+
+/// The id of the document that a def names by its pk, if the application sees it and a def holds it: this one or another.
+fn held(ctx: &Ctx, def: &Def) -> Option<u32> {
+    let DefKind::Document(pk) = def.kind() else { return None };
+    let key = ctx.memory.doc_key(def.class(), pk)?;
+    // One that only an operation retains is gone once that is over.
+    ctx.memory.document(&key).filter(|document| !document.defs.is_empty())?;
+    find(ctx, def.class(), pk)
 }
 
 /// The key of the document that the application sees under that id at that time, if it does.

@@ -112,7 +112,8 @@ impl Core {
         value(list)
     }
 
-    /// The documents held for a def: `Listing`.
+    /// The documents held for a def: `Listing`. If nobody subscribes to it: the document that it names, if another def holds
+    /// that.
     pub fn list(&self, def: &str) -> Thrown<JsValue> {
         let def: Def = def.parse().map_err(thrown)?;
         let listing = self.inner.driver.with(|machine| machine.list(&def)).map_err(thrown)?;

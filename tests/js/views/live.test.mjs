@@ -170,7 +170,7 @@ test("subscriptions outlive their callbacks, and end by unsubscribe", async () =
   core.put(def, { name: "a" });
   await settled();
   assert.equal(seen.length, 0);
-  assert.equal(core.called("list"), 0, "nobody looks: nothing is read");
+  assert.equal(core.called("read"), 0, "nobody looks: nothing is read");
   session.live("Package", match, callback);
   assert.deepEqual(names((await calls(1))[0]), ["a"]);
   // Another tab or the server may have ended it meanwhile: each call says again that it is wanted.
