@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 
 import { defineSchema, EscaleError, open } from "./index.js";
+import { values as rules } from "./values.js";
 
 const HELP = `npx escale schema check FILE
     Says whether the schema can be used, and names the place of a mistake.
@@ -84,13 +85,17 @@ function classesOf({ schema, classes, default: usual }, file) {
   return JSON.parse(JSON.stringify(found));
 }
 
-/** Lets the core read the schema: it says the same as in an application. Nothing is stored, and no server is called. */
+/**
+ * Lets the core and the check of values read the schema: they say the same as in an application. Nothing is stored, and no
+ * server is called.
+ */
 async function refuseWrong(classes, file) {
   const silent = { sync: () => new Promise(() => {}) };
   try {
     const schema = defineSchema(classes);
     const session = await open({ org: "check", schema, server: silent, mode: "incognito" });
     await session.close();
+    defineSchema(classes, { values: rules });
   } catch (error) {
     if (!(error instanceof EscaleError)) throw error;
     throw new Refused(`${file}: ${error.code}: ${error.message}\n[${error.cure}]`);

@@ -46,7 +46,7 @@ export type { TokenSource } from "./session/token.js";
 export { init, open, wipe, type InitOptions, type OpenInMemory } from "./package.js";
 export { newId } from "./base/id.js";
 export type { Query, QueryState } from "./schema/query.js";
-export { defineSchema, type Document, type Schema, type SchemaFunctions } from "./schema/schema.js";
+export { defineSchema, type Document, type Schema, type SchemaFunctions, type ValuesCheck } from "./schema/schema.js";
 export type {
   ClassDeclaration,
   ClassName,
@@ -63,6 +63,7 @@ export type {
   Migrations,
   OperandOf,
   OperatorOf,
+  PropertyRule,
   PropertyType,
   Rule,
   SchemaDeclaration,

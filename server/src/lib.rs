@@ -23,3 +23,4 @@ pub mod seal;
 pub mod settings;
 mod spans;
 pub mod sweep;
+pub mod values;

@@ -9,7 +9,7 @@ use super::writer::{FieldOut, Writer};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::SCHEMA_ITEMS_MAX;
 use crate::model::schema::{
-    Class, Collection, FOR_SERVER, Index, IndexType, PROPERTY_TYPES, Schema, connect,
+    Class, Collection, FOR_SERVER, Index, IndexType, PROPERTY_TYPES, Property, Schema, connect,
 };
 use crate::model::{Name, SortedMap, Value};
 
@@ -24,7 +24,7 @@ struct ClassJson {
     release: u64,
     collections: SortedMap<Name, CollectionJson>,
     indexes: SortedMap<Name, IndexJson>,
-    properties: SortedMap<Name, String>,
+    properties: SortedMap<Name, Property>,
     clock: Option<String>,
     sealed: bool,
     parent: Option<Name>,
@@ -50,6 +50,8 @@ impl Decode for ClassJson {
             FOR_SERVER[0],
             FOR_SERVER[1],
             FOR_SERVER[2],
+            FOR_SERVER[3],
+            FOR_SERVER[4],
         ];
         let mut fields = Fields::only(node, NAMES, format)?;
         Ok(ClassJson {
@@ -64,7 +66,13 @@ impl Decode for ClassJson {
             parent: fields.or_default()?,
             raw: fields.or_default()?,
             local: fields.or_default()?,
-            for_server: [fields.or_default()?, fields.or_default()?, fields.or_default()?],
+            for_server: [
+                fields.or_default()?,
+                fields.or_default()?,
+                fields.or_default()?,
+                fields.or_default()?,
+                fields.or_default()?,
+            ],
         })
     }
 }
@@ -97,6 +105,18 @@ impl Decode for IndexJson {
             global: fields.or_default()?,
             unique: fields.or_default()?,
         })
+    }
+}
+
+impl Decode for Property {
+    /// Its type alone, or a record that only the server and `escale/values` read.
+    fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
+        if let Node::Text(kind) = node {
+            return Ok(Property { kind: kind.into_owned(), words: None });
+        }
+        let words = Value::decode(node, format)?;
+        let kind = words.as_map().and_then(|map| map.get("type")).and_then(Value::as_str);
+        Ok(Property { kind: kind.unwrap_or_default().to_owned(), words: Some(words) })
     }
 }
 
@@ -183,8 +203,8 @@ fn class(name: Name, json: ClassJson) -> Result<Class> {
         let property = json.property.unwrap_or_else(|| index.clone());
         indexes.push(Index { name: index, property, kind, global: json.global, unique: json.unique });
     }
-    for (property, kind) in &json.properties {
-        if !PROPERTY_TYPES.contains(&kind.as_str()) {
+    for (property, declared) in &json.properties {
+        if !PROPERTY_TYPES.contains(&declared.kind.as_str()) {
             return wrong(format!("property {property}: type must be one of {}", PROPERTY_TYPES.join(", ")));
         }
     }
@@ -208,7 +228,7 @@ fn class(name: Name, json: ClassJson) -> Result<Class> {
 
 /// Whether a class has words that only a server can keep.
 fn is_for_server(json: &ClassJson) -> bool {
-    let is_said = json.for_server.iter().any(Option::is_some);
+    let is_said = json.for_server[..3].iter().any(Option::is_some);
     !json.sync || json.clock.is_some() || json.parent.is_some() || is_said
 }
 
@@ -228,7 +248,8 @@ impl Encode for Class {
         let declared = self.collections.iter().filter(|_| self.parent.is_none());
         let collections = Named(declared.map(|c| (c.name.to_string(), c)).collect());
         let indexes = Named(self.indexes.iter().map(|i| (i.name.to_string(), i)).collect());
-        let properties = Named(self.properties.iter().map(|(name, kind)| (name.to_string(), kind)).collect());
+        let properties =
+            Named(self.properties.iter().map(|(name, property)| (name.to_string(), property)).collect());
         let mut fields: Vec<FieldOut<'_>> = vec![
             ("in", Optional, &self.parent),
             ("key", Required, &self.key),
@@ -251,6 +272,15 @@ impl Encode for Class {
             FOR_SERVER.into_iter().zip(&self.for_server).map(|(name, value)| (name, Optional, value as _)),
         );
         out.record(&fields);
+    }
+}
+
+impl Encode for Property {
+    fn encode(&self, out: &mut Writer) {
+        match &self.words {
+            Some(words) => words.encode(out),
+            None => self.kind.encode(out),
+        }
     }
 }
 
@@ -303,6 +333,8 @@ mod tests {
             r#"{"A":{"key":["x"]},"B":{"in":"A","key":["a","n"],"raw":true},"C":{"in":"A","key":["a"]}}"#,
             r#"{"A":{"key":["x"],"clock":"sequence"},"B":{"in":"A","key":["a","n"]}}"#,
             r#"{"A":{"key":["x"],"rights":{"read":[{"own":"x"},"admin"]},"quota":{"by":"x"}}}"#,
+            r#"{"A":{"key":["x"],"local":true,"properties":{"p":{"maxLength":8,"type":"string"},"q":"any"},"required":["p"]}}"#,
+            r#"{"A":{"key":["x"],"additionalProperties":false}}"#,
         ] {
             assert_eq!(Schema::from_json(text).unwrap().to_json(), text);
         }
@@ -341,6 +373,9 @@ mod tests {
             Code::BadSchema
         );
         for wrong in [
+            r#"{"A":{"key":["x"],"properties":{"p":{"maxLength":8}}}}"#,
+            r#"{"A":{"key":["x"],"properties":{"p":{"type":"text"}}}}"#,
+            r#"{"A":{"key":["x"],"properties":{"p":7}}}"#,
             r#"{"A":{"key":["x"],"clock":"sequences"}}"#,
             r#"{"A":{"key":["x"],"clock":"sequence","sync":false}}"#,
             r#"{"A":{"key":["x"],"clock":"sequence","collections":{"c":{"key":["p"]}}}}"#,

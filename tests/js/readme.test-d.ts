@@ -1,7 +1,7 @@
 // The example of README.md and js/README.md, checked by `tsc` against the finished package, never run. The two hold
 // the lines below `README:` word for word; the tests of `tests/tidy` compare them.
 declare const passphrase: string;
-declare function render(docs: readonly { name: string; size: number }[], isWhole: boolean): void;
+declare function render(docs: readonly { name: string; size?: number | undefined }[], isWhole: boolean): void;
 declare function show(...what: unknown[]): void;
 
 // README:

@@ -34,7 +34,14 @@ const schema = defineSchema(
       key: ["x", "y"],
       collections: { place: { key: ["country", "city"] } },
       indexes: { label: "string", words: "string[]", seen: "boolean" },
-      properties: { label: "string", photo: "bytes", marks: "number[]", rest: "any", city: "string" },
+      properties: { label: "string", photo: "bytes", marks: { type: "number[]", maxItems: 3 }, rest: "any", city: "string" },
+    },
+    Task: {
+      key: ["id"],
+      indexes: { at: "integer" },
+      properties: { title: { type: "string", maxLength: 80 }, state: { type: "string", enum: ["open", "done"] }, text: "string" },
+      required: ["title", "state", "at"],
+      additionalProperties: false,
     },
     Note: { in: "Point", key: ["px", "py", "n"], indexes: { at: "integer" } },
     Scan: { in: "Package", key: ["package"], raw: true },
@@ -49,11 +56,11 @@ type Point = Document<typeof schema, "Point">;
 // Documents: keys, collections, indexes and declared properties.
 declare const one: Package;
 isTrue<Same<typeof one.name, string>>();
-isTrue<Same<typeof one.section, string>>();
-isTrue<Same<typeof one.tags, readonly string[]>>();
-isTrue<Same<typeof one.size, number>>();
-isTrue<Same<typeof one.weight, number>>();
-isTrue<Same<typeof one.sha256, string>>();
+isTrue<Same<typeof one.section, string | undefined>>();
+isTrue<Same<typeof one.tags, readonly string[] | undefined>>();
+isTrue<Same<typeof one.size, number | undefined>>();
+isTrue<Same<typeof one.weight, number | undefined>>();
+isTrue<Same<typeof one.sha256, string | undefined>>();
 isTrue<Same<(typeof one)["summary"], Value | undefined>>();
 isTrue<
   Same<
@@ -61,17 +68,29 @@ isTrue<
     {
       readonly x: string;
       readonly y: string;
-      readonly country: string;
-      readonly city: string;
-      readonly label: string;
-      readonly words: readonly string[];
-      readonly seen: boolean;
-      readonly photo: Uint8Array;
-      readonly marks: readonly number[];
-      readonly rest: Value;
+      readonly country?: string | undefined;
+      readonly city?: string | undefined;
+      readonly words?: readonly string[] | undefined;
+      readonly label?: string | undefined;
+      readonly seen?: boolean | undefined;
+      readonly photo?: Uint8Array | undefined;
+      readonly marks?: readonly number[] | undefined;
+      readonly rest?: Value | undefined;
     }
   >
 >();
+// Those that are required are there, and an enum is the union of its values.
+declare const task: Document<typeof schema, "Task">;
+isTrue<Same<typeof task.title, string>>();
+isTrue<Same<typeof task.state, "open" | "done">>();
+isTrue<Same<typeof task.at, number>>();
+isTrue<Same<typeof task.text, string | undefined>>();
+session.put("Task", { id: "1", title: "Milk", state: "open", at: 1 });
+session.patch("Task", ["1"], { state: "done" });
+// @ts-expect-error the title is missing
+session.put("Task", { id: "1", state: "open", at: 1 });
+// @ts-expect-error none of the values
+session.patch("Task", ["1"], { state: "late" });
 // @ts-expect-error documents are frozen
 one.name = "x";
 declare const point: Point;
@@ -186,7 +205,7 @@ const operations = defineOperations(schema, {
     optimistic(tx, { name, by }: { name: string; by: number }) {
       const found = tx.get("Package", [name]);
       isTrue<Same<typeof found, Package | undefined>>();
-      if (found) tx.patch("Package", [name], { size: found.size + by });
+      if (found) tx.patch("Package", [name], { size: (found.size ?? 0) + by });
       tx.put("Point", { x: "1", y: "2" });
       // @ts-expect-error no such class
       tx.delete("Pakage", [name]);
@@ -256,7 +275,7 @@ isTrue<Same<NonNullable<typeof past>["doc"], Package | null>>();
 await session.journal.sweep({ days: 30, max: 5, apply: true });
 
 // Items: a match is the key of a parent, by the item's own properties.
-session.live("Note", { px: "1", py: "2" }, (notes) => notes[0]?.at.toFixed());
+session.live("Note", { px: "1", py: "2" }, (notes) => notes[0]?.at?.toFixed());
 session.live("Note", { key: ["1", "2", "3"] }, () => {});
 session.live("Scan", { package: "0ad" }, ([scan]) => {
   isTrue<Same<typeof scan, { readonly package: string; readonly raw: Uint8Array } | undefined>>();

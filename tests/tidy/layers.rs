@@ -25,7 +25,7 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 18] = [
+const SERVER: [(&str, &[&str]); 19] = [
     ("clock", &[]),
     ("figures", &[]),
     ("file_stamp", &[]),
@@ -35,8 +35,12 @@ const SERVER: [(&str, &[&str]); 18] = [
     ("mark", &[]),
     ("provider", &[]),
     ("rights", &[]),
+    ("values", &[]),
     ("seal", &["provider"]),
-    ("engine", &["clock", "figures", "files", "settings", "spans", "mark", "provider", "rights", "seal"]),
+    (
+        "engine",
+        &["clock", "figures", "files", "settings", "spans", "mark", "provider", "rights", "seal", "values"],
+    ),
     ("accounts", &["engine"]),
     ("database", &["files", "mark", "provider", "engine"]),
     ("import", &["engine"]),
@@ -47,7 +51,7 @@ const SERVER: [(&str, &[&str]); 18] = [
         "cli",
         &[
             "accounts", "backup", "clock", "settings", "seal", "database", "engine", "files", "import",
-            "http", "rights", "spans", "sweep",
+            "http", "rights", "spans", "sweep", "values",
         ],
     ),
 ];

@@ -6,7 +6,7 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 23] = [
+const ROOTS: [&str; 24] = [
     "js/src/advice.ts",
     "js/src/accounts.ts",
     "js/src/passkeys.ts",
@@ -14,7 +14,7 @@ const ROOTS: [&str; 23] = [
     "js/src/bundled.ts",
     "js/src/edge.ts",
     "js/src/inline.ts",
-    "js/src/wasm-module.d.ts",
+    "js/src/wasm/wasm-module.d.ts",
     "js/src/index.ts",
     "js/src/rehearsal.ts",
     "js/src/devtools.ts",
@@ -27,6 +27,7 @@ const ROOTS: [&str; 23] = [
     "js/src/offline-build.ts",
     "js/src/vite.ts",
     "js/src/testing.ts",
+    "js/src/values.ts",
     "js/src/cli.ts",
     "www/src/main.ts",
     "www/src/accounts/main.ts",

@@ -20,9 +20,18 @@ export const schema = defineSchema({
       summary: "string",
       sha256: "string",
     },
+    required: [
+      "section", "tags", "size", "installedSize", "version", "priority", "maintainer", "depends", "homepage", "summary",
+      "sha256",
+    ],
   },
-  Note: { in: "Package", key: ["package", "id"], properties: { text: "string", at: "number" } },
-  Attachment: { in: "Package", key: ["package", "id"], properties: { file: "file", at: "number" } },
+  Note: { in: "Package", key: ["package", "id"], properties: { text: "string", at: "number" }, required: ["text", "at"] },
+  Attachment: {
+    in: "Package",
+    key: ["package", "id"],
+    properties: { file: "file", at: "number" },
+    required: ["file", "at"],
+  },
 });
 
 /** A Debian package as the session hands it out: frozen, and the same object until its version changes. */

@@ -13,13 +13,13 @@ const { problemOf, problemOfCode } = await load("/src/accounts/problems.ts");
 
 const errorOf = (code, cause) => new EscaleError({ code, kind: "S", retryable: false, message: "for developers", cure: "for developers" }, cause);
 
-test("the schema has the rights, keys and collections of the server's", async () => {
+test("the schema has the rights, keys, collections and values of the server's", async () => {
   const file = new URL("../../server/examples/accounts.schema.json", import.meta.url);
   const server = JSON.parse(await readFile(file, "utf8"));
   const page = JSON.parse(JSON.stringify(schema.classes));
   assert.deepEqual(Object.keys(page), Object.keys(server));
-  for (const [name, { key, collections, rights, properties }] of Object.entries(server)) {
-    assert.deepEqual([page[name].key, page[name].collections, page[name].rights], [key, collections, rights]);
+  for (const [name, { key, collections, rights, properties, required }] of Object.entries(server)) {
+    assert.deepEqual([page[name].key, page[name].collections, page[name].rights, page[name].required], [key, collections, rights, required]);
     const ofKey = Object.fromEntries(key.map((property) => [property, "string"]));
     assert.deepEqual({ ...ofKey, ...page[name].properties }, properties);
   }

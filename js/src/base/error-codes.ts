@@ -105,7 +105,7 @@ export type Faults = { readonly [C in ErrorCode]?: readonly [kind: KindLetter, c
 export const RAISED_HERE = {
   bad_option: ["A", "Correct the option that the message names."],
   bad_schema: ["A", "Correct the schema at the place that the message names."],
-  bad_value: ["A", "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys."],
+  bad_value: ["A", "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys, and keep the schema's rules of values."],
   bad_key: ["A", "Give each key property as a string; only the last one may hold a slash."],
   unknown_class: ["N", "Declare the class here and on the server, or correct its name."],
   unknown_index: ["N", "Declare the index in the schema, or correct its name."],

@@ -16,6 +16,27 @@ export type PropertyType =
   | "file"
   | "file[]";
 
+/** The words that every value of a property, or every element of it, keeps. */
+interface ValueRule {
+  /** The only values. */
+  readonly enum?: readonly (string | number | boolean)[];
+  /** Of numbers. */
+  readonly minimum?: number;
+  readonly maximum?: number;
+  /** Of strings, in Unicode characters. */
+  readonly minLength?: number;
+  readonly maxLength?: number;
+}
+
+/** The long form of a property: its type, and words of JSON Schema that its values keep. The server refuses others. */
+export interface PropertyRule extends ValueRule {
+  readonly type: PropertyType;
+  /** Of lists. */
+  readonly maxItems?: number;
+  /** Of lists of strings or numbers. */
+  readonly items?: ValueRule & { readonly type?: "string" | "number" };
+}
+
 /**
  * The type of an index and its queries. `hash`, `boolean`: equality; `string`, `integer`, `number`: equality and order;
  * `string[]`: contains.
@@ -49,8 +70,15 @@ export interface ClassDeclaration {
   readonly release?: number;
   readonly collections?: { readonly [name: string]: CollectionDeclaration };
   readonly indexes?: { readonly [name: string]: IndexType | IndexLong };
-  /** Types of properties. If present, TypeScript knows documents to have no other properties. */
-  readonly properties?: { readonly [name: string]: PropertyType };
+  /**
+   * Types of properties, and rules that their values keep. If present, TypeScript knows documents to have no other
+   * properties.
+   */
+  readonly properties?: { readonly [name: string]: PropertyType | PropertyRule };
+  /** The properties that each document has. TypeScript knows all others, but the key, to be optional. */
+  readonly required?: readonly string[];
+  /** With `false`, documents have declared properties alone. */
+  readonly additionalProperties?: boolean;
   /**
    * The unit of versions. With `"sequence"`, each document with its items counts its own: 1, 2, 3 and so on. Sessions
    * subscribe to such a class by document only. The classes that are `in` it have the same clock.
@@ -173,16 +201,31 @@ type StringProperty<D extends ClassDeclaration> = Exclude<
 
 type Flat<T> = { readonly [K in keyof T]: T[K] };
 
-type Known<D extends ClassDeclaration> = Flat<
+type TypeOfProperty<P> = P extends { readonly enum: readonly (infer E)[] }
+  ? E
+  : P extends { readonly type: infer T extends keyof Held }
+  ? Held[T]
+  : P extends keyof Held
+  ? Held[P]
+  : Value;
+
+/** The properties that each document of a class has. */
+export type RequiredProperty<D extends ClassDeclaration> =
+  | KeyProperty<D>
+  | (D extends { readonly required: readonly (infer R extends string)[] } ? R : never);
+
+/** All but these properties are optional. */
+type Needing<T, R> = Flat<{ [K in keyof T as K extends R ? K : never]: T[K] } & { [K in keyof T as K extends R ? never : K]?: T[K] | undefined }>;
+
+type Known<D extends ClassDeclaration> = Needing<
   Record<KeyProperty<D> | StringProperty<D>, string> &
     Record<NumberProperty<D>, number> &
     Record<BooleanProperty<D>, boolean> &
-    Record<ListProperty<D>, readonly string[]> & {
-      [P in Declared<D>]: Properties<D>[P] extends keyof Held ? Held[Properties<D>[P]] : Value;
-    }
+    Record<ListProperty<D>, readonly string[]> & { [P in Declared<D>]: TypeOfProperty<Properties<D>[P]> },
+  RequiredProperty<D>
 >;
 
-/** A document of a declared class. TypeScript trusts the schema: nothing checks documents at run time. */
+/** A document of a declared class. TypeScript trusts the schema: documents are checked when they are written, not when read. */
 export type DocumentOf<D extends ClassDeclaration> = D extends { readonly raw: true }
   ? Flat<Record<KeyProperty<D>, string> & { raw: Uint8Array }>
   : D extends { readonly properties: object }

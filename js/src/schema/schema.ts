@@ -12,8 +12,16 @@ import type {
 } from "./schema-types.js";
 import { isMap } from "./raw.js";
 
+/**
+ * Names the first broken rule of a document: the place and the word. With `away` the data are the changes of a patch that
+ * removes these properties.
+ */
+export type ValuesCheck = (className: string, data: object, away?: readonly string[]) => string | undefined;
+
 /** The functions that belong to a schema. */
 export interface SchemaFunctions<S> {
+  /** The `values` of `escale/values`: they refuse a write at the call whose document breaks a rule of its class. */
+  values?: (classes: SchemaDeclaration) => ValuesCheck | string;
   /** Migrations: they convert a document of an older release to the declared release. */
   migrate?: Migrations<S>;
 }
@@ -24,11 +32,14 @@ export class Schema<S extends SchemaDeclaration = SchemaDeclaration> {
   readonly classes: S;
   /** @internal */
   readonly migrations: Migrations<SchemaDeclaration>;
+  /** @internal */
+  readonly check: ValuesCheck | undefined;
 
   /** @internal */
-  constructor(classes: S, migrations: Migrations<SchemaDeclaration>) {
+  constructor(classes: S, migrations: Migrations<SchemaDeclaration>, check?: ValuesCheck) {
     this.classes = classes;
     this.migrations = migrations;
+    this.check = check;
   }
 
   /** The declaration in the form that the core and the server read. */
@@ -69,7 +80,9 @@ export function defineSchema<const S extends SchemaDeclaration>(
   }
   const migrations: Migrations<SchemaDeclaration> = functions.migrate ?? {};
   checkMigrations(classes, migrations);
-  return new Schema<S>(classes, migrations);
+  const check = functions.values?.(classes);
+  if (typeof check === "string") throw raise("bad_schema", check);
+  return new Schema<S>(classes, migrations, check);
 }
 
 /** The release of a class. */

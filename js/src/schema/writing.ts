@@ -49,7 +49,15 @@ export function encodeDocument(schema: Schema, className: string, data: unknown)
   const release = releaseOf(classOf(schema, className));
   if (!isMap(data)) throw raise("bad_value", "data is no map");
   checkNames(Object.keys(data));
-  return { ...encodeMap(data, "data"), release };
+  const encoded = { ...encodeMap(data, "data"), release };
+  checkValues(schema, className, data);
+  return encoded;
+}
+
+/** Refuses a document that breaks a rule of its class, or a patch by which it would. */
+export function checkValues(schema: Schema, className: string, data: object, away?: readonly string[]): void {
+  const broken = schema.check?.(className, data, away);
+  if (broken) throw raise("bad_value", broken);
 }
 
 /** The values of a document's key properties. */

@@ -87,7 +87,7 @@ function meansOf(session: Session, host: SessionHost, { org, databases }: CoreOp
     token: (refused) => host.bearer(refused),
     fileProperties: (className) => {
       const properties = Object.entries(session.classes[className]?.properties ?? {});
-      return properties.filter(([, type]) => type.startsWith("file")).map(([name]) => name);
+      return properties.filter(([, of]) => (typeof of === "string" ? of : of.type).startsWith("file")).map(([name]) => name);
     },
     follow: (className, match, callback) => {
       const list = session.collection(className, match as MatchOf<SchemaDeclaration[string]>);

@@ -4,7 +4,7 @@
  */
 
 import type { EscaleError } from "../base/errors.js";
-import type { ClassDeclaration, ClassName, DocumentOf, KeyOf, SchemaDeclaration } from "../schema/schema-types.js";
+import type { ClassDeclaration, ClassName, DocumentOf, KeyOf, RequiredProperty, SchemaDeclaration } from "../schema/schema-types.js";
 import type { Value } from "../schema/raw.js";
 
 /** The server's result for an operation. */
@@ -88,8 +88,10 @@ export type ChangesOf<D extends ClassDeclaration> = {
   readonly [K in keyof DocumentOf<D>]?: DocumentOf<D>[K] | undefined;
 };
 
-/** A whole document, for `put`: its key properties and any others. */
-export type DataOf<D extends ClassDeclaration> = ChangesOf<D> & { readonly [K in D["key"][number]]: string };
+/** A whole document, for `put`: its key, its required properties and any others. */
+export type DataOf<D extends ClassDeclaration> = ChangesOf<D> & {
+  readonly [K in D["key"][number]]: string;
+} & { readonly [K in RequiredProperty<D> & keyof DocumentOf<D>]: DocumentOf<D>[K] };
 
 /** The reads and writes of an optimistic part, on the documents as they are before the operation. */
 export interface Transaction<S extends SchemaDeclaration> {

@@ -9,7 +9,7 @@ import type { OperationRef } from "./operation-types.js";
 import type { Schema } from "../schema/schema.js";
 import { isMap, type Raw } from "../schema/raw.js";
 import type { WriteRequest } from "./write-options.js";
-import { checkKey, classOf, encodeArgs, encodeChanges, encodeDocument, joinedKey, keyOf, patched } from "../schema/writing.js";
+import { checkKey, checkValues, classOf, encodeArgs, encodeChanges, encodeDocument, joinedKey, keyOf, patched } from "../schema/writing.js";
 
 /** An operation as it is sent, alone or within a batch. */
 export interface Request {
@@ -60,6 +60,7 @@ export class Requests {
     classOf(this.#schema, className);
     const parts = checkKey(key);
     const patch = encodeChanges(changes, options.unset);
+    checkValues(this.#schema, className, changes as object, patch.unset);
     const ifVersion = this.#ifVersion(options);
     const id = this.#core.find(className, joinedKey(parts), parts.length);
     const isRenewed = renewed?.has(keyText(className, parts)) ?? false;

@@ -7,6 +7,7 @@ use escale::model::schema::Schema;
 use escale::{Code, Error, Result};
 
 use crate::rights::Rights;
+use crate::values::Values;
 
 /// The arguments of `schema`.
 #[derive(Args)]
@@ -31,6 +32,7 @@ impl SchemaArgs {
         let Action::Check { file } = &self.action;
         let schema = read_schema(file)?;
         let rights = Rights::of(&schema).map_err(|e| e.at(&file.display().to_string()))?;
+        Values::of(&schema).map_err(|e| e.at(&file.display().to_string()))?;
         let names: Vec<&str> = schema.classes().iter().map(|class| class.name().as_str()).collect();
         say(&format!("{}: {}", file.display(), names.join(", ")))?;
         rights.dead_collections(&schema).iter().try_for_each(|collection| {

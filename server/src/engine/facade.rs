@@ -34,6 +34,7 @@ use crate::mark::Mark;
 use crate::provider::{Provider, SqliteProvider};
 use crate::rights::Rights;
 use crate::spans::span;
+use crate::values::Values;
 
 /// The database's file name in the data folder.
 const DATABASE: &str = "escale.db";
@@ -82,6 +83,7 @@ impl Engine {
         opening.settings.check()?;
         opening.schema = opening.schema.of_server();
         let rights = Rights::of(&opening.schema)?;
+        let values = Values::of(&opening.schema)?;
         let (generation, was_clear) = adopt(provider.as_ref(), &mark, &opening, name)?;
         if was_clear {
             provider.scrub()?;
@@ -93,6 +95,7 @@ impl Engine {
             mark,
             schema,
             rights,
+            values,
             read_hooks: ReadHooks::default(),
             generation,
             settings,

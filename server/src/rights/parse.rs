@@ -149,7 +149,7 @@ fn property(value: &Value) -> Found<Name> {
 /// Refuses a property that is declared to be no string.
 fn check_string(class: &Class, by: &Name) -> Found<()> {
     let declared = class.properties().iter().find(|(name, _)| name == by);
-    let is_other = declared.is_some_and(|(_, kind)| kind != "string" && kind != "any");
+    let is_other = declared.is_some_and(|(_, property)| property.kind != "string" && property.kind != "any");
     if is_other || class.collections().iter().any(|c| c.is_list() && c.key() == [by.clone()]) {
         return Err(format!("by: property {by} must be a string"));
     }

@@ -3,7 +3,7 @@
 use crate::error::{Code, Error, Result};
 use crate::model::{Name, Pk, Value};
 
-/// The types that `properties` may declare for a property: for TypeScript, apart from `file` and `file[]` (R23).
+/// The types that `properties` may declare for a property (R23, R98).
 pub const PROPERTY_TYPES: [&str; 11] = [
     "string",
     "integer",
@@ -18,8 +18,9 @@ pub const PROPERTY_TYPES: [&str; 11] = [
     "file[]",
 ];
 
-/// The words of a class that a server alone reads. Sessions ignore them, and the schema keeps them.
-pub const FOR_SERVER: [&str; 3] = ["rights", "quota", "exempt"];
+/// The words of a class that a server reads. The core ignores them, and the schema keeps them. Those of values also
+/// `escale/values` reads, and a local class may have them (R98).
+pub const FOR_SERVER: [&str; 5] = ["rights", "quota", "exempt", "required", "additionalProperties"];
 
 /// A class of documents.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,11 +42,19 @@ pub struct Class {
     pub(crate) raw: bool,
     /// Whether only this device has its documents (R29).
     pub(crate) local: bool,
-    /// Declared types of properties: for TypeScript, and those with files; kept so that
-    /// [`Schema::to_json`](super::Schema::to_json) loses nothing.
-    pub(crate) properties: Vec<(Name, String)>,
+    /// Declared properties. The core reads those with files.
+    pub(crate) properties: Vec<(Name, Property)>,
     /// The values of the words of [`FOR_SERVER`].
     pub(crate) for_server: [Option<Value>; FOR_SERVER.len()],
+}
+
+/// A property as the schema declares it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Property {
+    /// One of [`PROPERTY_TYPES`].
+    pub kind: String,
+    /// The long form: the words that limit its values, `type` among them (R98). The core keeps them, and reads none.
+    pub words: Option<Value>,
 }
 
 /// A way to subscribe to a class's documents: all those whose key has a value.
@@ -201,8 +210,8 @@ impl Class {
         self.for_server[at].as_ref()
     }
 
-    /// The declared types of properties.
-    pub fn properties(&self) -> &[(Name, String)] {
+    /// The declared properties, by name in ascending order.
+    pub fn properties(&self) -> &[(Name, Property)] {
         &self.properties
     }
 
@@ -219,6 +228,13 @@ impl Class {
             ("Org", [code]) => Pk::parse(code).map_err(|_| Error::new(Code::BadKey, "not an org's code")),
             _ => Pk::from_key(parts),
         }
+    }
+}
+
+impl Property {
+    /// Whether it holds references to files.
+    pub fn has_files(&self) -> bool {
+        self.kind.starts_with("file")
     }
 }
 

@@ -51,14 +51,15 @@ impl<'d> FileRef<'d> {
 impl Class {
     /// Whether its documents may reference files.
     pub fn has_files(&self) -> bool {
-        self.properties.iter().any(|(_, kind)| kind.starts_with("file"))
+        self.properties.iter().any(|(_, property)| property.has_files())
     }
 
     /// The files that a document with this data references. Errors: `bad_value` for another value than a reference,
     /// `too_large` for too many.
     pub fn files<'d>(&self, data: &'d BTreeMap<String, Value>) -> Result<Vec<FileRef<'d>>> {
         let mut found = Vec::new();
-        for (name, kind) in self.properties.iter().filter(|(_, kind)| kind.starts_with("file")) {
+        for (name, property) in self.properties.iter().filter(|(_, property)| property.has_files()) {
+            let kind = property.kind.as_str();
             let values = match data.get(name.as_str()) {
                 None | Some(Value::Null) => continue,
                 Some(Value::Array(values)) if kind == "file[]" => values.as_slice(),

@@ -21,7 +21,7 @@ mod files;
 mod items;
 mod matching;
 
-pub use class::{Class, Collection, FOR_SERVER, Index, IndexType, PROPERTY_TYPES};
+pub use class::{Class, Collection, FOR_SERVER, Index, IndexType, PROPERTY_TYPES, Property};
 pub use columns::{ColumnValue, Columns};
 pub use files::{FileRef, is_sha};
 pub(crate) use items::connect;

@@ -1,6 +1,5 @@
 // A server without a process: the engine of `escale-handler` with packages in the test's memory, and an adapter object in
 // the page that asks for them.
-import { readFileSync } from "node:fs";
 
 import { Engine, memory, run, shaS, textOfValue, valueOfText } from "../../../handler/src/engine/index.mjs";
 import { PACKAGES_SCHEMA } from "./paths.mjs";
@@ -24,8 +23,7 @@ export class MemoryServer {
   #hints = [];
 
   constructor(documents, pageRows = 1_000) {
-    const schema = JSON.parse(readFileSync(PACKAGES_SCHEMA, "utf8"));
-    this.#engine = new Engine({ storage: memory(), schema, clock: () => this.#clock, deltaMs: DELTA, pageBytes: pageRows, writeMs: Infinity });
+    this.#engine = new Engine({ storage: memory(), schema: PACKAGES_SCHEMA, clock: () => this.#clock, deltaMs: DELTA, pageBytes: pageRows, writeMs: Infinity });
     // Pages are counted in rows.
     this.#engine.reader.weigh = () => 1;
     this.#engine.reader.weighMembers = () => 0;

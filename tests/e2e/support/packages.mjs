@@ -4,7 +4,7 @@ import { gunzipSync } from "node:zlib";
 
 import { PACKAGES, PACKAGES_SCHEMA } from "./paths.mjs";
 
-export const schema = JSON.parse(readFileSync(PACKAGES_SCHEMA, "utf8"));
+export const schema = PACKAGES_SCHEMA;
 
 export const packages = gunzipSync(readFileSync(PACKAGES))
   .toString("utf8")

@@ -8,7 +8,7 @@ import { document, live, query, refused, status } from "../../../js/src/svelte.j
 import { createComposables } from "../../../js/src/vue.js";
 
 const schema = defineSchema({
-  Package: { key: ["name"], collections: { section: { key: ["section"] } }, indexes: { size: "integer" } },
+  Package: { key: ["name"], collections: { section: { key: ["section"] } }, indexes: { size: "integer" }, required: ["size"] },
 });
 declare const session: Session<typeof schema.classes>;
 

@@ -7,17 +7,20 @@ export const schema = defineSchema({
   Note: {
     key: ["id"],
     properties: { text: "string", by: "string", author: "string", at: "number" },
+    required: ["text", "by", "author", "at"],
     rights: { read: "org", create: { own: "author" }, update: "none", delete: { own: "author" } },
   },
   PrivateNote: {
     key: ["owner", "id"],
     collections: { owner: { key: ["owner"] } },
     properties: { text: "string", at: "number" },
+    required: ["text", "at"],
     rights: { read: { own: "owner" }, create: { own: "owner" }, update: { own: "owner" }, delete: { own: "owner" } },
   },
   EscaleAccount: {
     key: ["id"],
     properties: { login: "string", role: "string", schedule: "any" },
+    required: ["login", "role"],
     rights: { read: [{ own: "id" }, "admin"], create: "none", update: "none", delete: "none" },
   },
 });

@@ -19,8 +19,16 @@ export const classes = {
       "done": "boolean"
     },
     "properties": {
-      "text": "string"
-    }
+      "text": {
+        "type": "string",
+        "maxLength": 500
+      }
+    },
+    "required": [
+      "list",
+      "text",
+      "done"
+    ]
   }
 } as const;
 

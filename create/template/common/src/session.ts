@@ -2,10 +2,12 @@
 import { defineSchema, init, newId, open, type Session, type StatusValue } from "escale";
 import { advice } from "escale/advice";
 import { rehearsal } from "escale/rehearsal";
+import { values } from "escale/values";
 
 import { classes, type Todo } from "./classes";
 
-export const schema = defineSchema(classes);
+// With `values`, a write that breaks a rule of schema.json fails at the call. The server refuses it, too.
+export const schema = defineSchema(classes, { values });
 export type AppSession = Session<typeof classes>;
 
 /** The documents that the page shows. */

@@ -35,6 +35,7 @@ impl WriteTx<'_> {
         self.check_time()?;
         let class = self.instance.schema.class(class)?;
         check_map(class, self.org, &mut map)?;
+        self.instance.values.check(class.name().as_str(), &map)?;
         let data = Data::from_map(&map)?;
         let (columns, shown) = shown::of(class, &map)?;
         let at = Place { org: self.org, class: class.name().as_str(), pk: columns.pk.as_str() };

@@ -189,8 +189,8 @@ pub(in crate::engine) fn release<'p>(
 /// Whether documents of that class have other references under the newer schema.
 pub(in crate::engine) fn references_differ(older: &Schema, newer: &Class) -> bool {
     let declared = |class: &Class| -> BTreeSet<(String, String)> {
-        let files = class.properties().iter().filter(|(_, kind)| kind.starts_with("file"));
-        files.map(|(name, kind)| (name.to_string(), kind.clone())).collect()
+        let files = class.properties().iter().filter(|(_, property)| property.has_files());
+        files.map(|(name, property)| (name.to_string(), property.kind.clone())).collect()
     };
     // A class that was in no schema for a while may have had other properties then.
     older.class(newer.name().as_str()).map_or(true, |was| declared(was) != declared(newer))

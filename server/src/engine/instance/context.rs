@@ -16,6 +16,7 @@ use crate::provider::Provider;
 use crate::rights::Rights;
 use crate::seal::Seal;
 use crate::settings::Settings;
+use crate::values::Values;
 
 /// One instance of the server, without its operations.
 pub struct Instance {
@@ -25,6 +26,8 @@ pub struct Instance {
     pub(in crate::engine) mark: Mark,
     pub(in crate::engine) schema: Schema,
     pub(in crate::engine) rights: Rights,
+    /// The values that documents may have (R98).
+    pub(in crate::engine) values: Values,
     pub(in crate::engine) read_hooks: ReadHooks,
     /// The number of this schema in the database (R38).
     pub(in crate::engine) generation: u64,

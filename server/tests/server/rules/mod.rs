@@ -18,3 +18,4 @@ mod r6_horizon;
 mod r8_cluster;
 mod r8_epoch;
 mod r90_references;
+mod r98_values;
