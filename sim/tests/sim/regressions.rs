@@ -447,3 +447,26 @@ fn r19_an_item_that_joins_a_hidden_list_is_hidden_wherever_it_is_shown() {
         ],
     );
 }
+
+/// The session no longer held a photo when it put it, and its patch of the photo was still on the way. The put was executed on
+/// the result of that patch, which nobody here knew, and took the property away that the patch had set.
+#[test]
+fn r92_a_put_of_a_document_that_is_not_held_is_merged_with_the_patch_before_it() {
+    replay(
+        "files",
+        608_653,
+        &[
+            Action::Reopen { client: 2 },
+            Action::Subscribe { client: 2, def: 5 },
+            Action::Sleep { hours: 201 },
+            Action::AddFile { client: 2, doc: 27, files: 134 },
+            Action::AddFile { client: 2, doc: 26, files: 179 },
+            Action::Faults { loss: 30, twice: 35, late: 207 },
+            Action::Wait { ticks: 179 },
+            Action::Sleep { hours: 145 },
+            Action::Op { client: 2, what: 217, doc: 26, arg: 68 },
+            Action::Wait { ticks: 229 },
+            Action::AddFile { client: 2, doc: 26, files: 205 },
+        ],
+    );
+}

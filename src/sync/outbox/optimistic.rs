@@ -11,7 +11,9 @@ use super::table::PendingOps;
 use super::table::trees::{given_to, hide_items};
 use crate::codec::Data;
 use crate::error::{Error, Result};
-use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State, is_built_in};
+use crate::journal::{
+    Action, ActionType, Change, ChangeKind, IfVersion, PendingOp, Policy, State, is_built_in,
+};
 use crate::memory::{Base, DocKey};
 use crate::model::{SortedMap, SortedSet};
 use crate::sync::context::Ctx;
@@ -404,9 +406,22 @@ fn pin_expected_version(
     }
     // An operation that only read the document gives it no version.
     let writes = |op: &&PendingOp| is_shown_on(ctx, table, op, &change.key) && op.may_write(&change.key);
+    // A patch of a document that is not held: the result is on the server alone, and a put was made without it.
+    let is_blind = |op: &PendingOp| {
+        let is_patch = op
+            .changes_on(&change.key)
+            .next_back()
+            .is_some_and(|last| matches!(last.kind, ChangeKind::Patch { .. }));
+        is_patch && before.is_none() && matches!(change.kind, ChangeKind::Put(_))
+    };
     let expected = match table.on_before(&change.key, order).rfind(writes) {
         // That one is executed on any document: nobody knows its result here.
-        Some(op) if op.expected_of(&change.key).is_none() && is_rebased(ctx, app, &change.key) => UNKNOWN,
+        Some(op)
+            if (op.expected_of(&change.key).is_none() || is_blind(op))
+                && is_rebased(ctx, app, &change.key) =>
+        {
+            UNKNOWN
+        }
         Some(op) => IfVersion::Of(op.state.issued.id.clone()),
         None => IfVersion::At(ctx.memory.document(&change.key).map_or(0, |document| document.at.v)),
     };
