@@ -9,7 +9,7 @@ import type { Stop } from "./view.js";
 
 const DAY_MS = 86_400_000;
 /** A lease on the device is `day * DAYS + days to keep` (docs/format.md). */
-const DAYS = 65_536;
+export const DAYS = 65_536;
 /** The wait before another attempt, if another tab has the store open. */
 const AGAIN_MS = 60_000;
 

@@ -8,6 +8,7 @@ import { raise, type EscaleError } from "../base/errors.js";
 import type { QueryState } from "../schema/query.js";
 import type { LiveStatus } from "../session/status.js";
 import { classOf } from "./def.js";
+import { DAYS } from "./leases.js";
 import type { Scope } from "./scope.js";
 import { notLoaded } from "./waiting.js";
 
@@ -19,6 +20,8 @@ type SubscriptionsCore = Pick<Core, "list" | "memory" | "subscribe" | "subscript
 /** The lists of the session. */
 export interface Lists {
   isWatched(def: string): boolean;
+  /** The documents of a list come from another subscription from now on. */
+  changed(def: string): void;
   /** Refusals may have come or gone. */
   heard(): void;
   onError(error: unknown): void;
@@ -37,6 +40,10 @@ export class Subscriptions {
   readonly #outside = new Map<string, EscaleError>();
   /** Those of one document each, which another subscription holds, with their leases. They begin once none does. */
   readonly #covered = new Map<string, number>();
+  /** Those that may not be covered: the documents that come in one state with their items. */
+  readonly #whole = new Set<string>();
+  /** The classes whose covered documents may have left. */
+  readonly #stale = new Set<string>();
   /** Those that the core has, during the present call. Later, other tabs may have begun some or ended some. */
   #begun: Set<string> | undefined;
   /** By class, whether each def that somebody wants is loaded. */
@@ -88,13 +95,14 @@ export class Subscriptions {
   begin(def: string, lease: number): void {
     const isWaiting = this.#waiting.has(def);
     const isBegun = this.#all().has(def);
+    const isWhole = this.#whole.has(def);
     if (!isWaiting) this.end(def);
+    if (isWhole) this.#whole.add(def);
     if (this.scope?.excludes(def)) {
       this.exclude(def);
       return;
     }
-    // One that is kept for ever outlives all others.
-    if (lease > 0 && !isWaiting && !isBegun && this.#held(def)) {
+    if (!isWaiting && !isBegun && !isWhole && this.#isCovered(def, lease)) {
       this.#covered.set(def, lease);
       return;
     }
@@ -104,9 +112,36 @@ export class Subscriptions {
   /** Begins a subscription although another one holds its document. */
   uncover(def: string): void {
     const lease = this.#covered.get(def);
-    if (lease === undefined) return;
+    if (lease !== undefined) this.#uncover(def, lease);
+  }
+
+  /** The document of a def and its items come in one state: it has a subscription of its own. */
+  needWhole(def: string): void {
+    this.#whole.add(def);
+    this.uncover(def);
+  }
+
+  #uncover(def: string, lease: number): void {
     this.#covered.delete(def);
-    this.#wait(def, lease);
+    if (this.scope?.excludes(def)) this.exclude(def);
+    else this.#wait(def, lease);
+    this.#lists.changed(def);
+  }
+
+  /**
+   * Whether other subscriptions hold the document of a def, as long as its own one would stay. Nobody knows here which of
+   * them does. One that is kept for ever outlives all others.
+   */
+  #isCovered(def: string, lease: number): boolean {
+    const className = classOf(def);
+    if (lease === 0 || this.#isRefusedIn(className) || !this.#held(def)) return false;
+    const others = [...this.#all()].filter((other) => classOf(other) === className).map((other) => this.#core.list(other).lease);
+    return others.every((other) => other === 0 || other % DAYS >= lease % DAYS);
+  }
+
+  /** Whether the server refuses a def of a class: its documents stay, and nothing refreshes them. */
+  #isRefusedIn(className: string): boolean {
+    return Object.keys(this.#status.refusedByServer).some((def) => classOf(def) === className);
   }
 
   #wait(def: string, lease: number): void {
@@ -129,13 +164,16 @@ export class Subscriptions {
   /** Nobody wants a def any more. */
   end(def: string): void {
     this.#wanted = undefined;
-    for (const defs of [this.#begun, this.#waiting, this.#outside, this.#covered]) defs?.delete(def);
+    for (const defs of [this.#begun, this.#waiting, this.#outside, this.#covered, this.#whole]) defs?.delete(def);
+    // It may have held the documents of others.
+    this.#stale.add(classOf(def));
     this.heard();
   }
 
-  /** Other defs may be subscribed to or loaded, or be refused by the server. */
-  changed(): void {
+  /** Other defs may be subscribed to or loaded, or be refused by the server. Documents of these classes may have left. */
+  changed(classes: Iterable<string>): void {
     this.#wanted = undefined;
+    for (const name of classes) this.#stale.add(name);
     this.heard();
   }
 
@@ -179,6 +217,8 @@ export class Subscriptions {
 
   /** Whether a query over a class, or within a def of it, finds all documents. */
   stateOf(className: string, within?: string): QueryState {
+    // A query within one document is answered by its own subscription.
+    if (within !== undefined) this.uncover(within);
     const isWhole = this.#isWhole(className);
     // A collection that nobody subscribes to is read from its class.
     const one = within === undefined ? undefined : this.#defsOf(className).get(within) ?? (isWhole ? undefined : false);
@@ -231,7 +271,12 @@ export class Subscriptions {
   #look(): void {
     if (this.#status.phase === "closed") return;
     this.#wanted = this.#begun = undefined;
-    for (const def of [...this.#covered.keys()]) if (!this.#held(def)) this.uncover(def);
+    for (const [def, lease] of [...this.#covered]) {
+      const className = classOf(def);
+      const isGone = this.#stale.has(className) && this.#core.list(def).ids.length === 0;
+      if (isGone || this.#isRefusedIn(className)) this.#uncover(def, lease);
+    }
+    this.#stale.clear();
     if (this.#waiting.size > 0) this.#admit();
     this.#begun = undefined;
     const { failure, targets = [] } = this.scope ?? {};

@@ -107,6 +107,7 @@ export class Views {
     this.#session = session;
     this.#subscriptions = new Subscriptions(core, status, {
       isWatched: (def) => this.#byDef.get(def)?.isWatched === true,
+      changed: (def) => this.#byDef.get(def)?.changed(),
       heard: () => {
         for (const view of this.#byDef.values()) view.heard();
         // While a scope reads, nobody knows yet which subscriptions follow from the change.
@@ -217,17 +218,17 @@ export class Views {
     const classes = new Set(defs.map(classOf));
     for (const def of this.#subscriptions.guests) if (classes.has(classOf(def))) this.#byDef.get(def)?.changed();
     this.queries.changed(defs);
-    this.#subscriptions.changed();
+    this.#subscriptions.changed(classes);
   }
 
   /** The status changed: the server may refuse defs, or nobody may ask it. */
   heard(): void {
-    this.#subscriptions.changed();
+    this.#subscriptions.changed([]);
   }
 
   /** Another core is in use. It knows only the subscriptions that are stored on the device, so all are made again. */
   recovered(): void {
-    this.#subscriptions.changed();
+    this.#subscriptions.changed([]);
     for (const [def, view] of this.#byDef) {
       this.#subscriptions.begin(def, this.#leases.atRest(def));
       view.recovered();
@@ -281,7 +282,7 @@ export class Views {
   /** A document comes in one state with its items only by a subscription of its own. */
   #holdAll(all: readonly Wanted[], keep: LeaseTime): [View[], Stop] {
     const held = all.map((wanted) => this.#hold(wanted, keep));
-    if (all.length > 1) for (const { def } of all) this.#subscriptions.uncover(def);
+    if (all.length > 1) for (const { def } of all) this.#subscriptions.needWhole(def);
     return [held.map(([view]) => view), () => held.forEach(([, letGo]) => letGo())];
   }
 

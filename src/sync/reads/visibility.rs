@@ -10,9 +10,11 @@ use crate::sync::context::Ctx;
 /// the def has been loaded whole once; and its `v`. Of a def that is not subscribed to, the document that it names, if
 /// another def holds that.
 pub fn list(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
-    let Some(collection) = ctx.memory.collection(def) else {
-        return held(ctx, def).map(|id| (vec![id], false, 0));
-    };
+    members(ctx, def).or_else(|| held(ctx, def).map(|id| (vec![id], false, 0)))
+}
+
+fn members(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
+    let collection = ctx.memory.collection(def)?;
     let now = ctx.life_now();
     let position = ctx.memory.schema().position(def.class())? as u16;
     // The overlay decides the membership of documents with pending operations.
@@ -40,7 +42,7 @@ pub struct Changes {
 pub fn changes(ctx: &mut Ctx, def: &Def, all: bool) -> Option<Changes> {
     let touched = take_touched(&mut ctx.memory, def);
     let Some(touched) = touched.filter(|_| !all) else {
-        return list(ctx, def).map(|(ids, ..)| Changes { ids, left: None });
+        return members(ctx, def).map(|(ids, ..)| Changes { ids, left: None });
     };
     let now = ctx.life_now();
     let position = ctx.memory.schema().position(def.class())? as u16;

@@ -18,9 +18,9 @@ const LIST = 'Package/{"section":"games"}';
 const GAMES = { section: "games" };
 
 /** A session that shows a list with one document. */
-async function openListed() {
+async function openListed(keep) {
   const { session, core } = await openFake(schema);
-  const stop = session.live("Package", GAMES, () => {}, { keep: 0 });
+  const stop = session.live("Package", GAMES, () => {}, { keep });
   core.put(LIST, { name: "chess" });
   core.becomeReady(LIST);
   await settled();
@@ -74,6 +74,26 @@ test("a document that no list holds, one that is kept for ever, and one with its
   core.put(LIST, { name: "go" });
   await settled();
   assert.ok(session.subscriptions().includes(defOf("go")));
+});
+
+test("a document that would outlive its list has its own", async () => {
+  const { session } = await openListed(86_400_000);
+  session.live("Package", one("chess"), () => {}, { keep: 60_000 });
+  assert.ok(!session.subscriptions().includes(defOf("chess")));
+  const other = await openListed(86_400_000);
+  other.session.live("Package", one("chess"), () => {});
+  assert.ok(other.session.subscriptions().includes(defOf("chess")), "it is kept for 30 days, and its list for one");
+});
+
+test("a document whose list is refused has its own, and says what it knows", async () => {
+  const { session, core } = await openListed();
+  const { callback, calls, seen } = recorder();
+  session.live("Package", one("chess"), callback);
+  await calls(1);
+  core.tell({ faults: { [LIST]: { code: "forbidden", kind: "S", retryable: false, message: "no", cure: "" } } });
+  await settled();
+  assert.ok(session.subscriptions().includes(defOf("chess")));
+  assert.equal(seen.at(-1)[1].ready, false, "nothing refreshes the list's document");
 });
 
 test("whoever has gone leaves nothing behind", async (t) => {
