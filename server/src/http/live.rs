@@ -282,7 +282,10 @@ impl Live {
             changed.extend(kept.iter().chain(&blocked).min().cloned());
         }
         if kept != before {
+            let fresh: Vec<Def> = kept.difference(&before).cloned().collect();
             seat.listen(kept);
+            // Their parents decide over them again.
+            self.note_items(&fresh).await?;
         }
         self.withheld = blocked;
         if seat.is_new() {

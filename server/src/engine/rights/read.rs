@@ -20,7 +20,7 @@ use crate::provider::{ChangeState, DocumentReads, Place};
 use crate::rights::{Membership, Parent, Related, Right, Subject};
 use crate::seal::Seal;
 
-/// Related of one account in one class that a request reads. A write gives no account more.
+/// Memberships of one account in one class that a request reads. A write gives no account more.
 pub(in crate::engine) const MEMBERSHIPS_MAX: usize = 1_000;
 
 /// The decisions for one caller in one snapshot.

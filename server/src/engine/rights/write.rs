@@ -41,7 +41,11 @@ impl Related for WriteTx<'_> {
     fn allows_parent(&mut self, parent: &Parent, items: Subject) -> Result<bool> {
         let Some((pk, key)) = parent.of(self.schema(), items)? else { return Ok(false) };
         let class = self.schema().class(parent.class.as_str())?;
-        self.may_know((class, parent.right), (&pk, &key))
+        match self.get(class.name().as_str(), pk.as_str())? {
+            Some((_, map)) => self.has_right((class, parent.right), &map),
+            None => Ok(self.may_know((class, Right::Read), (&pk, &key))?
+                || self.may_know((class, parent.right), (&pk, &key))?),
+        }
     }
 }
 

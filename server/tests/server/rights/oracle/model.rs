@@ -150,7 +150,7 @@ impl Org {
         let parent = parent_of(&(class, key)).expect("an item");
         match self.docs.get(&parent) {
             Some(map) => self.may(now, (parent.0, verb), who, map),
-            None => self.may_know(now, &parent, verb, true, who),
+            None => [Read, verb].iter().any(|verb| self.may_know(now, &parent, *verb, true, who)),
         }
     }
 
