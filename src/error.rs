@@ -87,7 +87,7 @@ codes! {
     BadOption "bad_option" A page "Correct the option that the message names.";
     /// The schema cannot be used. `defineSchema` checks keys and migrations, and `open` the rest.
     BadSchema "bad_schema" A page "Correct the schema at the place that the message names.";
-    /// A value of a document is of no supported type, too deep or too large.
+    /// A value of a document is of no supported type, too deep or too large, or breaks a rule of its class.
     BadValue "bad_value" A page "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys, and keep the schema's rules of values.";
     /// A key property is missing, empty of type, or holds a forbidden `/`.
     BadKey "bad_key" A page "Give each key property as a string; only the last one may hold a slash.";

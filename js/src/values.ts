@@ -23,6 +23,8 @@ const WORDS: { readonly [word: string]: readonly string[] | undefined } = {
   items: ["string[]", "number[]"],
 };
 
+const isRecord = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
+
 /** The rule of a property, or of the elements of one. */
 type Rule = Partial<PropertyRule> & { readonly type: string };
 
@@ -88,7 +90,7 @@ function rulesOf(declared: ClassDeclaration): Rules {
   const properties = new Map<string, Rule>();
   for (const [name, property] of Object.entries(declared.properties ?? {})) {
     const rule: Rule = typeof property === "string" ? { type: property } : property;
-    const mistake = broken(() => checkRule(rule));
+    const mistake = isRecord(rule) ? broken(() => checkRule(rule)) : "a type or a map expected";
     if (mistake) fail(`property ${name}: ${mistake}`);
     properties.set(name, rule);
   }
@@ -107,7 +109,7 @@ function rulesOf(declared: ClassDeclaration): Rules {
 function checkRule(rule: Rule): void {
   for (const [word, value] of Object.entries(rule) as [string, unknown][]) {
     if (word === "type") continue;
-    const types = WORDS[word] ?? fail(`no word is called ${JSON.stringify(word)}`);
+    const types = (Object.hasOwn(WORDS, word) ? WORDS[word] : undefined) ?? fail(`no word is called ${JSON.stringify(word)}`);
     if (!types.includes(rule.type)) fail(`${word} is for ${types.join(", ")}`);
     if (word === "enum") {
       const isFine = (one: unknown): boolean => ["string", "number", "boolean"].includes(typeof one) && (rule.type === "any" || typeof one === rule.type || (typeof one === "number" && rule.type === "integer"));
@@ -115,9 +117,8 @@ function checkRule(rule: Rule): void {
       if (!isList) fail(`enum: a list of 1 to ${ENUM_MAX} values of the type expected`);
     } else if (word === "items") {
       const of = rule.type.slice(0, -2);
-      if (typeof value !== "object" || value === null) fail("items: a map expected");
-      const items = value as Partial<Rule>;
-      if ((items.type ?? of) !== of) fail(`items: the type is ${of}`);
+      const items = isRecord(value) ? (value as Partial<Rule>) : fail("items: a map expected");
+      if (Object.hasOwn(items, "type") && items.type !== of) fail(`items: the type is ${of}`);
       const mistake = broken(() => checkRule({ ...items, type: of } as Rule));
       if (mistake) fail(`items: ${mistake}`);
     } else if (NUMBERS.includes(types[0] as string)) {
@@ -131,7 +132,7 @@ function checkRule(rule: Rule): void {
 /** Checks a document. With `away` it is a patch, which removes these properties. */
 function check({ properties, required, known }: Rules, data: object, away?: readonly string[]): void {
   const map = data as { readonly [name: string]: unknown };
-  const isAbsent = (name: string): boolean => (map[name] ?? undefined) === undefined;
+  const isAbsent = (name: string): boolean => !Object.hasOwn(map, name) || (map[name] ?? undefined) === undefined;
   const isTaken = (name: string): boolean => (away?.includes(name) ?? false) || (isAbsent(name) && (!away || Object.hasOwn(map, name)));
   for (const name of required) if (isTaken(name)) fail(`${name}: required`);
   for (const name of Object.keys(map).sort()) {
@@ -169,6 +170,6 @@ function isOf(type: string, value: unknown): boolean {
   if (type.endsWith("[]")) return Array.isArray(value) && value.every((item) => isOf(type.slice(0, -2), item));
   if (type === "integer") return Number.isSafeInteger(value);
   if (type === "bytes") return isBytes(value);
-  if (type === "file") return typeof value === "object" && !Array.isArray(value) && !isBytes(value);
+  if (type === "file") return isRecord(value) && !isBytes(value);
   return type === "any" || typeof value === type;
 }

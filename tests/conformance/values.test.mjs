@@ -33,13 +33,15 @@ function chances(seed) {
     if (kind === "integer") return pick(NUMBERS.filter(Number.isSafeInteger));
     return pick(NUMBERS);
   };
+  // Larger ones have another text in each language.
+  const limits = NUMBERS.filter((n) => n < 1e21);
   const between = (low, high, from) => {
     const [a, b] = [pick(from), pick(from)].sort((one, other) => one - other);
     return { ...(is(50) && { [low]: a }), ...(is(50) && { [high]: b }) };
   };
   const words = (kind) => {
     if (kind === "string") return { ...between("minLength", "maxLength", [0, 1, 2, 3, 5]), ...(is(20) && { enum: some(STRINGS).concat("open") }) };
-    if (kind === "integer" || kind === "number") return { ...between("minimum", "maximum", NUMBERS), ...(is(20) && { enum: some(NUMBERS).concat(1) }) };
+    if (kind === "integer" || kind === "number") return { ...between("minimum", "maximum", limits), ...(is(20) && { enum: some(NUMBERS).concat(1) }) };
     if (kind === "boolean") return is(20) ? { enum: [true] } : {};
     if (kind === "any") return is(30) ? { enum: ["open", 1, false] } : {};
     const items = kind === "boolean[]" ? {} : words(kind.slice(0, -2));

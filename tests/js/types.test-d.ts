@@ -89,6 +89,9 @@ session.put("Task", { id: "1", title: "Milk", state: "open", at: 1 });
 session.patch("Task", ["1"], { state: "done" });
 // @ts-expect-error the title is missing
 session.put("Task", { id: "1", state: "open", at: 1 });
+session.patch("Task", ["1"], { text: undefined });
+// @ts-expect-error nobody can take it away
+session.patch("Task", ["1"], { title: undefined });
 // @ts-expect-error none of the values
 session.patch("Task", ["1"], { state: "late" });
 // @ts-expect-error documents are frozen

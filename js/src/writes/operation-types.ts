@@ -85,7 +85,7 @@ export type Within<Options extends OrderOptions> = Omit<Options, "after">;
 
 /** Some properties of a document. */
 export type ChangesOf<D extends ClassDeclaration> = {
-  readonly [K in keyof DocumentOf<D>]?: DocumentOf<D>[K] | undefined;
+  readonly [K in keyof DocumentOf<D>]?: DocumentOf<D>[K] | (K extends RequiredProperty<D> ? never : undefined);
 };
 
 /** A whole document, for `put`: its key, its required properties and any others. */
