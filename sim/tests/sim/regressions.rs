@@ -470,3 +470,25 @@ fn r92_a_put_of_a_document_that_is_not_held_is_merged_with_the_patch_before_it()
         ],
     );
 }
+
+/// The server executed a put, and its answer was lost. The document came with the next pull, and the device alone had its data
+/// when its class was subscribed to. The put was still laid over it, so the new list showed it at once. It belongs there.
+#[test]
+fn r12_an_overlay_that_equals_its_base_is_in_a_list_that_is_still_loading() {
+    replay(
+        "network",
+        629_368,
+        &[
+            Action::Op { client: 0, what: 19, doc: 0, arg: 207 },
+            Action::Faults { loss: 16, twice: 247, late: 199 },
+            Action::Op { client: 0, what: 28, doc: 2, arg: 202 },
+            Action::Subscribe { client: 0, def: 4 },
+            Action::Wait { ticks: 132 },
+            Action::Wait { ticks: 132 },
+            Action::Refuse { count: 1, how: 2 },
+            Action::Op { client: 0, what: 131, doc: 13, arg: 31 },
+            Action::Wait { ticks: 141 },
+            Action::Subscribe { client: 0, def: 0 },
+        ],
+    );
+}
