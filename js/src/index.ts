@@ -7,7 +7,7 @@ import { callSafely } from "./base/report.js";
 import { carry } from "./package.js";
 
 export type { Batch } from "./writes/batch.js";
-export type { Adapter } from "./wasm/core.js";
+export type { Adapter, Role } from "./wasm/core.js";
 export type { ErrorCode, ErrorKind } from "./base/error-codes.js";
 export { EscaleError } from "./base/errors.js";
 export type { Journal, SweepOptions, Swept } from "./writes/journal.js";

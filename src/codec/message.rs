@@ -90,6 +90,8 @@ pub struct SyncReply {
     pub parts: Vec<Part>,
     /// The level at which the account is restricted (R89); none without a restriction.
     pub restriction: Option<u64>,
+    /// The role of the account: `read`, `write` or `admin`; none if the server knows no accounts.
+    pub role: Option<String>,
 }
 
 record!(SyncReply {
@@ -101,6 +103,7 @@ record!(SyncReply {
     results default,
     parts default,
     restriction optional,
+    role optional,
 });
 
 /// The result of one operation: `ok` or `fault`.

@@ -20,7 +20,7 @@ pub use context::Config;
 pub use machine::Machine;
 pub use message::{
     Clock, Damaged, Effect, Event, FileWord, Inbox, Mode, Phase, Progress, ReadRow, Refusal, Status,
-    StorageState, Swept, TabEffect, TabEvent, Updates, Write, error_of,
+    StorageState, Swept, TabEffect, TabEvent, Updates, Write, error_of, role_of,
 };
 pub use outbox::{Application, NoApplication, Reader};
 pub use reads::Changes;

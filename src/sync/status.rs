@@ -13,6 +13,7 @@ pub struct Facts<'a> {
     pub contact: Contact,
     pub faults: &'a SortedMap<Def, Error>,
     pub restriction: u64,
+    pub role: Option<&'static str>,
     pub collections_lost: u64,
     pub documents_lost: u64,
     /// The records of the journal that are gone.
@@ -88,6 +89,7 @@ pub fn status_of(ctx: &Ctx, facts: &Facts<'_>) -> Status {
         error,
         faults,
         restriction: facts.restriction,
+        role: facts.role,
     }
 }
 

@@ -168,8 +168,9 @@ pub fn reply() -> impl Strategy<Value = SyncReply> {
     let outcome =
         prop_oneof![ok.prop_map(|ok| (Some(ok), None)), fault().prop_map(|fault| (None, Some(fault)))];
     let result = ("[0-9a-f-]{36}", outcome).prop_map(|(id, (ok, fault))| OpResult { id, ok, fault });
-    (epoch(), v(), v(), v(), few(result), few(part()), prop::option::of(0..4_u64)).prop_map(
-        |(epoch, now, delta, seq, results, parts, restriction)| SyncReply {
+    let standing = (prop::option::of(0..4_u64), prop::option::of("[a-z]{1,8}"));
+    (epoch(), v(), v(), v(), few(result), few(part()), standing).prop_map(
+        |(epoch, now, delta, seq, results, parts, (restriction, role))| SyncReply {
             p: 1,
             epoch,
             now,
@@ -178,6 +179,7 @@ pub fn reply() -> impl Strategy<Value = SyncReply> {
             results,
             parts,
             restriction,
+            role,
         },
     )
 }

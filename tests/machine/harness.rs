@@ -127,6 +127,7 @@ pub fn reply(now: u64, parts: Vec<Part>) -> SyncReply {
         results: Vec::new(),
         parts,
         restriction: None,
+        role: None,
     }
 }
 

@@ -315,6 +315,7 @@ fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
             results,
             parts: vec![part],
             restriction: None,
+            role: None,
         };
         driver.feed(Event::Replied { number, reply: Ok(reply) });
     };

@@ -315,11 +315,11 @@ fn a_follower_shows_the_defs_that_the_server_refuses_to_the_leader() {
     tab.feed(Event::Subscribe(def.clone()), NOW);
     let fault =
         Refusal { code: "no_such_shelf".into(), kind: Kind::A, ..Refusal::new(Code::UnknownDef, "said") };
-    tab.feed(Event::Tab(TabEvent::Refused(vec![(def.clone(), fault)], 2)), NOW);
+    tab.feed(Event::Tab(TabEvent::Refused(vec![(def.clone(), fault)], 2, Some("admin"))), NOW);
     let faults = tab.machine.status().faults;
     let told: Vec<_> = faults.iter().map(|(def, error)| (def, error.name(), error.detail())).collect();
     assert_eq!(told, [(&def, "no_such_shelf", "said")]);
-    tab.feed(Event::Tab(TabEvent::Refused(Vec::new(), 0)), NOW);
+    tab.feed(Event::Tab(TabEvent::Refused(Vec::new(), 0, None)), NOW);
     assert!(tab.machine.status().faults.is_empty());
 }
 

@@ -117,6 +117,7 @@ fn reply() -> SyncReply {
         results: vec![],
         parts: vec![part],
         restriction: None,
+        role: None,
     }
 }
 

@@ -70,6 +70,7 @@ fn reply() -> SyncReply {
         results: Vec::new(),
         parts: vec![part],
         restriction: None,
+        role: None,
     }
 }
 

@@ -83,6 +83,7 @@ impl Session {
             results: Vec::new(),
             parts: vec![part],
             restriction: None,
+            role: None,
         };
         session.handle(Event::Replied { number: number.expect("a request"), reply: Ok(reply) });
         let socket = session.socket;

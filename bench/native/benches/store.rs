@@ -108,6 +108,7 @@ impl Leader {
             results: Vec::new(),
             parts: vec![Part { rows, ..Part::empty(class()) }],
             restriction: None,
+            role: None,
         };
         let number = self.asked.take().expect("a request");
         self.feed(Event::Replied { number, reply: Ok(reply) });

@@ -3,8 +3,8 @@
 import type { EscaleError } from "../base/errors.js";
 import { backOff, codeOf, sleep, toBytes, toText, wake, type Bytes, type Sleepers } from "../shared.js";
 import type { LiveStatus } from "../session/status.js";
-import type { AccountEntry, EnterOptions } from "../session/entry.js";
-import type { Ending } from "../wasm/core.js";
+import type { AccountEntry, EnterOptions, Identity } from "../session/entry.js";
+import type { Ending, Role } from "../wasm/core.js";
 import { fault } from "./faults.js";
 import { derive, identityOf, loginOf, saltOf } from "./formulas.js";
 import { recordOf, type DeviceRecord } from "./record.js";
@@ -90,7 +90,8 @@ const entryOf = async (
 ): Promise<Entry> => {
   const accountKey = opened.key;
   let { secret, device } = opened;
-  const identity = await identityOf(accountKey, at.org);
+  const role = "role" in opened ? opened.role : ((await record.role(accountKey)) as Role | undefined);
+  let identity: Identity = Object.freeze({ ...(await identityOf(accountKey, at.org)), role });
   const key = mode === "incognito" ? undefined : await derive(accountKey, "device-store", await saltOf(at));
   /** The token of this tab. */
   let token: string | undefined;
@@ -208,7 +209,9 @@ const entryOf = async (
 
   const entry: Entry = {
     at,
-    identity,
+    get identity() {
+      return identity;
+    },
     /** Opens the store of the device. */
     key,
     /** The account's key. */
@@ -221,7 +224,13 @@ const entryOf = async (
       session = opened;
       status = live;
       let seen: EscaleError | null = null;
-      live.subscribe(({ error }) => {
+      live.subscribe(({ error, role }) => {
+        if (role && role !== identity.role) {
+          identity = Object.freeze({ ...identity, role });
+          // A copy: the session may end meanwhile.
+          const copy = accountKey.slice();
+          void record.keepRole(copy, role).finally(() => copy.fill(0));
+        }
         if (error === seen) return;
         seen = error;
         // Without a socket only a sign-in tells whether the account may enter at all (R89).

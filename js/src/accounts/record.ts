@@ -25,6 +25,8 @@ interface Stored {
   readonly device?: string | undefined;
   /** The last token, under a key that follows from K. */
   readonly token?: Bytes | undefined;
+  /** The last role, under the same key. */
+  readonly role?: Bytes | undefined;
 }
 
 /** The record of an account on this device; without IndexedDB, and in incognito, nothing stays. */
@@ -58,17 +60,25 @@ export const recordOf = async (owner: Owner, isKept = true) => {
     return stored;
   };
 
+  const sealed = async (key: Bytes, text: string, as: string): Promise<Bytes> => seal(await tokenKey(key), utf8(text), utf8(as));
+  const opened = async (key: Bytes, box: Bytes | undefined, as: string): Promise<string | undefined> => {
+    const plain = box && (await unseal(await tokenKey(key), box, utf8(as)));
+    return plain && textOf(plain);
+  };
+  const roleName = `${name}/role`;
+
   return {
     /** The record. */
     read: access,
 
     /** Adds a way into the account, or replaces the one of the same kind. After a sign-in it notes the results, too. */
-    async keep(secret: Secret, key: Bytes, account: string, signed?: { device: string; token: string }): Promise<void> {
+    async keep(secret: Secret, key: Bytes, account: string, signed?: { device: string; token: string; role?: string | undefined }): Promise<void> {
       const { id, rounds } = secret;
       const way = { id, rounds, sealed: await sealKey("device", secret, owner, key) };
       const results = signed && {
         device: signed.device,
-        token: await seal(await tokenKey(key), utf8(signed.token), utf8(name)),
+        token: await sealed(key, signed.token, name),
+        ...(signed.role && { role: await sealed(key, signed.role, roleName) }),
       };
       await access(({ ways, ...stored }) => ({ ...stored, account, ways: [...ways.filter((other) => other.id !== id), way], ...results }));
     },
@@ -78,9 +88,18 @@ export const recordOf = async (owner: Owner, isKept = true) => {
 
     /** The last token of this device, of any tab. */
     async token(key: Bytes): Promise<string | undefined> {
-      const { token } = await access();
-      const plain = token && (await unseal(await tokenKey(key), token, utf8(name)));
-      return plain && textOf(plain);
+      return opened(key, (await access()).token, name);
+    },
+
+    /** The last role that the server gave. */
+    async role(key: Bytes): Promise<string | undefined> {
+      return opened(key, (await access()).role, roleName);
+    },
+
+    /** The server gives another role. */
+    async keepRole(key: Bytes, text: string): Promise<void> {
+      const role = await sealed(key, text, roleName);
+      await access((stored) => ({ ...stored, role }));
     },
 
     /** Deletes it. */

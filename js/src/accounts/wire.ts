@@ -1,7 +1,7 @@
 /** Requests of the endpoint `account` (docs/protocol.md). */
 
 import { codeOf, isBytes, random, textOf, toBytes, toText, type Bytes, type Refusal } from "../shared.js";
-import type { Adapter } from "../wasm/core.js";
+import type { Adapter, Role } from "../wasm/core.js";
 import { fault, refusalOf } from "./faults.js";
 import type { Identity } from "../session/entry.js";
 import { identityOf, type Owner } from "./formulas.js";
@@ -45,6 +45,7 @@ export interface SignedIn {
   readonly token: string;
   readonly device: string;
   readonly secret: Secret;
+  readonly role: Role | undefined;
 }
 
 type Answer = Record<string, unknown>;
@@ -138,7 +139,7 @@ export const signIn = async (
   token?: string,
 ): Promise<SignedIn> => {
   const answer = await proven(at, way, "sign-in", { device }, token);
-  const { secret, expected, pub, wrapped, signature, serverKey, token: sealed, until, device: id } = answer;
+  const { secret, expected, pub, wrapped, signature, serverKey, token: sealed, until, device: id, role } = answer;
   if (!isBytes(pub) || !isBytes(wrapped) || !isBytes(signature) || toText(await expected.signature(pub, wrapped)) !== toText(signature)) {
     throw fault("bad_reply", "sign-in: the signature does not fit");
   }
@@ -151,5 +152,5 @@ export const signIn = async (
   if (!given || typeof until !== "number" || typeof id !== "string") {
     throw fault("bad_reply", "sign-in: a field is missing");
   }
-  return { key, identity, token: textOf(given), device: id, secret };
+  return { key, identity, token: textOf(given), device: id, secret, role: role as Role | undefined };
 };

@@ -1,6 +1,6 @@
 /** The part of `escale/accounts` that a session uses. The main entry holds its types only. */
 
-import type { Adapter, Ending } from "../wasm/core.js";
+import type { Adapter, Ending, Role } from "../wasm/core.js";
 import type { EscaleError } from "../base/errors.js";
 import type { LiveStatus, Mode } from "./status.js";
 import type { TokenSource } from "./token.js";
@@ -13,6 +13,11 @@ export interface Identity {
   readonly publicKey: Uint8Array;
   /** The account id as 8 groups of 5 digits, for two people to compare. */
   readonly fingerprint: string;
+  /**
+   * The role in the org, as the server gave it last: at the sign-in, with no network too, and by each reply since. The object
+   * is another one after a change, and `status` calls back. Undefined if the server gave none.
+   */
+  readonly role?: Role | undefined;
 }
 
 /** The way into an account, as `open` takes it: the `accounts` of `escale/accounts`. */

@@ -58,7 +58,6 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** The record of the writes made on this device, until they are swept. */
   readonly journal: Journal;
   /** Who the user is, as other people can check it. Undefined without `accounts`. */
-  readonly identity: Identity | undefined;
   /** @internal Set by the devtools: it must not throw. */
   onNews: ((news: OperationNews) => void) | undefined;
   readonly #core: Core;
@@ -82,7 +81,6 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#forgetSecrets = parts.forgetSecrets;
     this.#entry = parts.entry;
     this.#files = parts.files;
-    this.identity = parts.entry?.identity;
     this.#schema = parts.schema;
     this.status = this.#status = parts.status;
     this.#documents = parts.documents;
@@ -96,6 +94,9 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
       },
     });
   }
+
+  /** The account of the user, with its role. Undefined without `accounts`. */
+  get identity(): Identity | undefined { return this.#entry?.identity; }
 
   /** @internal The classes of the schema, for the devtools. */
   get classes(): S { return this.#schema.classes; }

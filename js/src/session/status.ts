@@ -1,6 +1,6 @@
 /** The status of a session: the values that the core reports, with the errors of this side. */
 
-import type { Adapter, CoreStatus, Ending } from "../wasm/core.js";
+import type { Adapter, CoreStatus, Ending, Role } from "../wasm/core.js";
 import { EscaleError, raise, toEscaleError, type CoreError } from "../base/errors.js";
 import { callSafely } from "../base/report.js";
 import { checkCallback } from "../schema/query.js";
@@ -50,6 +50,11 @@ export interface StatusValue {
    * documents either. The classes that the schema exempts are not concerned.
    */
   readonly restriction: number;
+  /**
+   * The role of the account, as of the server's last reply: `read`, `write` or `admin`. Null before the first reply, and if
+   * the server knows no accounts.
+   */
+  readonly role: Role | null;
 }
 
 /** The status of a session: its current fields, and their changes. */
@@ -95,6 +100,7 @@ export class LiveStatus implements Status {
       error: null,
       faults: Object.freeze({}),
       restriction: 0,
+      role: null,
     });
     for (const name of Object.keys(this.#value) as (keyof StatusValue)[]) {
       Object.defineProperty(this, name, { get: () => this.#value[name] });
@@ -138,6 +144,7 @@ export class LiveStatus implements Status {
       error: isNews ? status.error && this.#errorOf(status.error) : this.#value.error,
       faults: this.#faults(),
       restriction: status.restriction,
+      role: status.role ?? null,
     });
   }
 

@@ -207,7 +207,12 @@ export interface CoreStatus {
   faults: Record<string, CoreError>;
   /** The level at which the server restricts the account, as of its last reply; 0 without a restriction. */
   restriction: number;
+  /** The role of the account, as of the server's last reply; null if the server knows no accounts. */
+  role: Role | null;
 }
+
+/** What the token of an account may do in its org. */
+export type Role = "read" | "write" | "admin";
 
 /** Why a session is over: by `close` or a bug, by `lock` or `wipe` in any tab, by its account, or by the server. */
 export type Ending = "closed" | "locked" | "wiped" | "revoked" | "barred";

@@ -368,6 +368,7 @@ impl Service<'_> {
                 ("token", Value::Bytes(sealed)),
                 ("until", number(until)),
                 ("device", Value::from(device.id.as_str())),
+                ("role", Value::from(account.role.as_str())),
                 ("signature", Value::Bytes(sign(&wrap, &auth, &account.public))),
             ]);
             account.devices.push(device);

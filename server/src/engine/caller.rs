@@ -26,6 +26,16 @@ impl Caller {
         let org = if self.is_admin { org.min(NO_READS) } else { org };
         org.max(account)
     }
+
+    /// Its role in the org; none if the server knows no accounts.
+    pub fn role(&self) -> Option<&'static str> {
+        let role = match (self.is_admin, self.may_write) {
+            (true, _) => "admin",
+            (false, true) => "write",
+            (false, false) => "read",
+        };
+        (!self.account.is_empty()).then_some(role)
+    }
 }
 
 /// The caller, and its permission.

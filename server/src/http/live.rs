@@ -261,14 +261,14 @@ impl Live {
         if caller == self.caller && !is_over {
             return Ok(());
         }
-        let is_news = caller.level() != self.caller.level();
+        let is_news = caller.level() != self.caller.level() || caller.role() != self.caller.role();
         self.caller = caller;
         self.look_at_rights(seat, is_news).await
     }
 
     /// Gives up the defs that the account may not read any more, and takes up those that a restriction kept from it. Each
     /// gets a hint, so that the session pulls it and learns of it (R86, R89). If `is_news`, at least one def gets a hint: the
-    /// reply tells the restriction.
+    /// reply tells the restriction and the role.
     async fn look_at_rights(&mut self, seat: &mut Seat, is_news: bool) -> Result<(), Closing> {
         if !self.is_decided() && self.withheld.is_empty() && !is_news {
             return Ok(());

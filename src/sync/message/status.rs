@@ -140,4 +140,14 @@ pub struct Status {
     pub faults: SortedMap<Def, Error>,
     /// The level at which the server restricts the account, as of its last reply (R89).
     pub restriction: u64,
+    /// The role of the account, as of the server's last reply: one of [`ROLES`].
+    pub role: Option<&'static str>,
+}
+
+/// The roles of accounts.
+pub const ROLES: [&str; 3] = ["read", "write", "admin"];
+
+/// The role of that name.
+pub fn role_of(name: &str) -> Option<&'static str> {
+    ROLES.into_iter().find(|role| *role == name)
 }

@@ -43,7 +43,7 @@ pub enum TabEvent {
     /// The leader's phase, from its beat.
     Heard(Phase),
     /// The defs that the server refuses to the leader, with the reasons; and the level at which it restricts the account.
-    Refused(Vec<(Def, Fault)>, u64),
+    Refused(Vec<(Def, Fault)>, u64, Option<&'static str>),
 }
 
 /// The contents of the inbox.

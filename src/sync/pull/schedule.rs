@@ -54,6 +54,8 @@ pub struct Pull {
     pub faults: SortedMap<Def, Error>,
     /// The level at which the server restricts the account (R89).
     pub restriction: u64,
+    /// The role that the server gives the account.
+    pub role: Option<&'static str>,
     pub violations: Violations,
 }
 

@@ -212,6 +212,7 @@ impl Router {
             contact: self.pull.contact(),
             faults: &self.pull.faults,
             restriction: self.pull.restriction,
+            role: self.pull.role,
             collections_lost: self.pull.lost().len() as u64,
             documents_lost: self.reads.lost.len() as u64,
             records_lost,

@@ -7,7 +7,7 @@ use crate::error::{Code, Error, Result};
 use crate::limits::SUB_BYTES;
 use crate::memory::tree::is_known;
 use crate::memory::{EpochChange, unready};
-use crate::sync::message::{Refusal, error_of};
+use crate::sync::message::{Refusal, error_of, role_of};
 use crate::sync::pull::{InFlight, ReadPart, bad_reply, is_beyond, is_withdrawn, prepare, violations_of};
 
 impl Router {
@@ -116,6 +116,7 @@ impl Router {
             // Nothing was executed because of the epoch, which is no error.
             self.ctx.errors.clear();
         }
+        self.pull.role = reply.role.as_deref().and_then(role_of);
         let level = reply.restriction.unwrap_or(0);
         if level < std::mem::replace(&mut self.pull.restriction, level) {
             // The server may give the defs that it has refused so far.

@@ -67,9 +67,10 @@ impl Router {
             }
             (_, TabEvent::Depose) => self.step_down()?,
             (Role::Follower(follower), TabEvent::Heard(phase)) => follower.phase = phase,
-            (Role::Follower(_), TabEvent::Refused(faults, restriction)) => {
+            (Role::Follower(_), TabEvent::Refused(faults, restriction, role)) => {
                 self.pull.follow_faults(&self.ctx, &faults);
                 self.pull.restriction = restriction;
+                self.pull.role = role;
             }
             // A leader reads no state, and knows better: its own requests were answered.
             (

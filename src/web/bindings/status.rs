@@ -18,6 +18,7 @@ struct StatusJson {
     error: Option<ErrorJson>,
     faults: Named<ErrorJson>,
     restriction: u64,
+    role: Option<&'static str>,
 }
 
 /// Counts under their names.
@@ -45,6 +46,7 @@ impl Encode for StatusJson {
             ("error", Required, &self.error),
             ("faults", Required, &self.faults),
             ("restriction", Required, &self.restriction),
+            ("role", Required, &self.role),
         ]);
     }
 }
@@ -64,6 +66,7 @@ pub(super) fn status_json(status: &Status) -> String {
         error: status.error.as_ref().map(ErrorJson::from),
         faults: Named(status.faults.iter().map(|(def, error)| (def.to_string(), error.into())).collect()),
         restriction: status.restriction,
+        role: status.role,
     };
     write_json(&json).unwrap_or_default()
 }

@@ -274,6 +274,7 @@ impl Honest {
             results,
             parts,
             restriction: None,
+            role: None,
         }
     }
 

@@ -94,6 +94,7 @@ impl ModelServer {
             results,
             parts,
             restriction: None,
+            role: None,
         }
     }
 

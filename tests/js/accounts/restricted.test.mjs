@@ -38,6 +38,21 @@ async function office() {
   return { here, there, phone, place, account, set, ends };
 }
 
+test("a session knows its role before the first reply, with no network, and hears of each change", { timeout: 60_000 }, async () => {
+  const { here, there, phone, place, account, ends } = await office();
+  assert.deepEqual([here.identity.role, there.identity.role], ["admin", "write"]);
+  await until(there, ({ role }) => role === "write");
+  const heard = until(there, ({ role }) => role === "read");
+  await here.run("account.set", { account, role: "read" }).accepted;
+  assert.equal((await heard).role, "read");
+  assert.equal(there.identity.role, "read", "the identity is the new one when the status calls back");
+  await ends();
+  // The device keeps the last role, sealed, and asks nobody.
+  const offline = await phone.open(place, { passphrase: "two", mode: "avion" });
+  assert.deepEqual([offline.identity.role, offline.status.role], ["read", null]);
+  await offline.close();
+});
+
 test("r89 a write of a restricted account is parked, those of exempt classes run, and it goes again", { timeout: 60_000 }, async () => {
   const { here, there, set, ends } = await office();
   await there.put("Note", { id: "0", text: "before" }).accepted;

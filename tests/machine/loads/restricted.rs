@@ -60,6 +60,20 @@ fn r89_a_blocked_write_is_parked_and_goes_again() {
     assert_eq!(sent.map(|op| op.id.clone()).collect::<Vec<_>>(), [new]);
 }
 
+/// The role is that of the last reply. A word of a later protocol is none.
+#[test]
+fn a_reply_tells_the_role_of_the_account() {
+    let mut harness = session();
+    for (told, expected) in [("admin", Some("admin")), ("owner", None), ("read", Some("read"))] {
+        let at = harness.wake_at().expect("a time for the next pull");
+        harness.wake(at);
+        let (number, request) = harness.request();
+        let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![row("a", 100)])).collect();
+        harness.answer(number, SyncReply { role: Some(told.into()), ..reply(110_000, parts) });
+        assert_eq!(harness.client.machine.status().role, expected, "{told}");
+    }
+}
+
 #[test]
 fn r89_a_restriction_that_falls_has_everything_pulled_at_once() {
     let mut harness = session();

@@ -129,7 +129,18 @@ pub(in crate::engine) fn reply(
     let seq = seq.max(passed);
     let level = level_of(instance, org, caller);
     let restriction = (level > 0).then(|| u64::from(level));
-    Ok(SyncReply { p: 1, epoch, now, delta: instance.settings.delta_ms, seq, results, parts, restriction })
+    let role = caller.role().map(str::to_owned);
+    Ok(SyncReply {
+        p: 1,
+        epoch,
+        now,
+        delta: instance.settings.delta_ms,
+        seq,
+        results,
+        parts,
+        restriction,
+        role,
+    })
 }
 
 impl Instance {
