@@ -45,6 +45,8 @@ const FIELDS = {
     seq: ["", isCount],
     results: ["", ({ results }) => Array.isArray(results) && results.every(isMap)],
     parts: ["", ({ parts }) => Array.isArray(parts) && parts.every(isMap)],
+    restriction: ["", (map) => isCount(map, "restriction") && map.restriction <= 3],
+    role: ["", ({ role }) => ["read", "write", "admin"].includes(role)],
   },
   result: {
     id: ["required", ({ id }) => isText(id)],
