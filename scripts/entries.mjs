@@ -2,7 +2,7 @@
 // gzip. They may fall. An increase is a decision (bench/results/history.md).
 
 /** The entry that all others import, and never contain. */
-export const MAIN = { name: "index", bytes: 27_600 };
+export const MAIN = { name: "index", bytes: 27_648 };
 
 /**
  * The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. `acts` is for
@@ -13,7 +13,7 @@ export const ENTRIES = [
   { name: "inline", bytes: 200, acts: true },
   { name: "rehearsal", bytes: 1_700 },
   { name: "advice", bytes: 3_600 },
-  { name: "accounts", bytes: 5_900 },
+  { name: "accounts", bytes: 6_050 },
   { name: "passkeys", bytes: 1_100 },
   { name: "values", bytes: 2_048 },
   { name: "files", bytes: 10_050, whole: true },

@@ -88,7 +88,7 @@ codes! {
     /// The schema cannot be used. `defineSchema` checks keys and migrations, and `open` the rest.
     BadSchema "bad_schema" A page "Correct the schema at the place that the message names.";
     /// A value of a document is of no supported type, too deep or too large, or breaks a rule of its class.
-    BadValue "bad_value" A page "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys, and keep the schema's rules of values.";
+    BadValue "bad_value" A page "Use strings, finite numbers, booleans, null, bytes, lists and maps, by the rules of the class.";
     /// A key property is missing, empty of type, or holds a forbidden `/`.
     BadKey "bad_key" A page "Give each key property as a string; only the last one may hold a slash.";
     /// A class that the schema does not declare.
@@ -130,7 +130,7 @@ codes! {
     /// A message, document or list over its bound.
     TooLarge "too_large" A "Send less at once; the bounds stand in docs/protocol.md.";
     /// Values nested deeper than the bound.
-    TooDeep "too_deep" A page "Flatten the value; the bound stands in docs/protocol.md.";
+    TooDeep "too_deep" A page "Flatten the value.";
     /// The other side speaks another version of the protocol.
     WrongProtocol "wrong_protocol" D "Update the application, or the server.";
     /// No network, or the server did not answer.
@@ -164,7 +164,7 @@ codes! {
     /// A cursor of another reply, or of an earlier epoch of the server's database.
     BadCursor "bad_cursor" N "Nothing to do: the session asks for the whole def again, without the cursor.";
     /// The result of an old operation is no longer kept.
-    Forgotten "forgotten" N page "The operation was executed; its result is too old to be given.";
+    Forgotten "forgotten" N page "It was executed; its result is too old to be given.";
 
     // Accounts (docs/guides/accounts.md).
     /// The login of a new account is not in the form of PRECIS (RFC 8265).
@@ -226,9 +226,9 @@ codes! {
     /// WebAssembly cannot run in this page.
     WasmForbidden "wasm_forbidden" S page "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy.";
     /// The wasm could not be loaded.
-    WasmFailed "wasm_failed" X page "Write `import 'escale/inline'`, which needs no .wasm file; or serve the file, or pass its URL to init().";
+    WasmFailed "wasm_failed" X page "Serve the .wasm file, pass its URL to init(), or write `import 'escale/inline'`.";
     /// The browser could not keep the application's own files: `escale/offline`.
-    WorkerFailed "worker_failed" X page "Check that the worker and each file of its list are served as they were built; the message names the one that is not.";
+    WorkerFailed "worker_failed" X page "Serve the worker and its files as they were built; the message names the wrong one.";
     /// The wasm stopped on a bug.
     Panicked "panicked" B page "Open the session again, and report the message.";
     /// A condition that cannot occur did occur.

@@ -54,7 +54,7 @@ impl Decode for ClassJson {
             FOR_SERVER[4],
         ];
         let mut fields = Fields::only(node, NAMES, format)?;
-        Ok(ClassJson {
+        let mut class = ClassJson {
             key: fields.required()?,
             sync: fields.or(true)?,
             release: fields.or(1)?,
@@ -66,14 +66,12 @@ impl Decode for ClassJson {
             parent: fields.or_default()?,
             raw: fields.or_default()?,
             local: fields.or_default()?,
-            for_server: [
-                fields.or_default()?,
-                fields.or_default()?,
-                fields.or_default()?,
-                fields.or_default()?,
-                fields.or_default()?,
-            ],
-        })
+            for_server: Default::default(),
+        };
+        for value in &mut class.for_server {
+            *value = fields.or_default()?;
+        }
+        Ok(class)
     }
 }
 

@@ -100,7 +100,7 @@ export function patched(data: Raw, { set, unset }: Patched): Raw {
 
 function checkNames(names: string[]): void {
   for (const name of names) {
-    if (!NAME.test(name)) throw raise("bad_value", `${name}: a property is a letter, then letters and digits; _ is for technical names`);
+    if (!NAME.test(name)) throw raise("bad_value", `${name}: a property is a letter, then letters and digits`);
     if (name === "release") throw raise("bad_value", "release: the session keeps it by itself");
   }
 }

@@ -77,7 +77,7 @@ export class Subscriptions {
 
   /** Those that the core does not have, and that may show a document all the same. */
   get guests(): readonly string[] {
-    return [...this.outside, ...this.#covered.keys()];
+    return [...this.#outside.keys(), ...this.#covered.keys()];
   }
 
   /** Whether the core has this one. */
@@ -112,7 +112,11 @@ export class Subscriptions {
   /** Begins a subscription although another one holds its document. */
   uncover(def: string): void {
     const lease = this.#covered.get(def);
-    if (lease !== undefined) this.#uncover(def, lease);
+    if (lease === undefined) return;
+    this.#covered.delete(def);
+    if (this.scope?.excludes(def)) this.exclude(def);
+    else this.#wait(def, lease);
+    this.#lists.changed(def);
   }
 
   /** The document of a def and its items come in one state: it has a subscription of its own. */
@@ -121,27 +125,22 @@ export class Subscriptions {
     this.uncover(def);
   }
 
-  #uncover(def: string, lease: number): void {
-    this.#covered.delete(def);
-    if (this.scope?.excludes(def)) this.exclude(def);
-    else this.#wait(def, lease);
-    this.#lists.changed(def);
-  }
-
   /**
    * Whether other subscriptions hold the document of a def, as long as its own one would stay. Nobody knows here which of
    * them does. One that is kept for ever outlives all others.
    */
   #isCovered(def: string, lease: number): boolean {
-    const className = classOf(def);
-    if (lease === 0 || this.#isRefusedIn(className) || !this.#held(def)) return false;
-    const others = [...this.#all()].filter((other) => classOf(other) === className).map((other) => this.#core.list(other).lease);
-    return others.every((other) => other === 0 || other % DAYS >= lease % DAYS);
+    if (lease === 0 || !this.#held(def)) return false;
+    const outlives = (other: string): boolean => {
+      const { lease: days } = this.#core.list(other);
+      return days === 0 || days % DAYS >= lease % DAYS;
+    };
+    return [...this.#all()].every((other) => classOf(other) !== classOf(def) || outlives(other));
   }
 
-  /** Whether the server refuses a def of a class: its documents stay, and nothing refreshes them. */
-  #isRefusedIn(className: string): boolean {
-    return Object.keys(this.#status.refusedByServer).some((def) => classOf(def) === className);
+  /** Whether the server refuses a def of the same class: its documents stay, and nothing refreshes them. */
+  #isRefused(def: string): boolean {
+    return Object.keys(this.#status.refusedByServer).some((other) => classOf(other) === classOf(def));
   }
 
   #wait(def: string, lease: number): void {
@@ -153,7 +152,7 @@ export class Subscriptions {
   /** No rule of the scope leads to a def, and somebody wants it. */
   exclude(def: string): void {
     this.end(def);
-    this.#outside.set(def, raise("out_of_scope", `no rule of the session's scope leads to ${def}`));
+    this.#outside.set(def, raise("out_of_scope", `no rule of the scope leads to ${def}`));
   }
 
   /** Whether a def is not subscribed to, because there is no place or no rule leads to it. */
@@ -271,10 +270,9 @@ export class Subscriptions {
   #look(): void {
     if (this.#status.phase === "closed") return;
     this.#wanted = this.#begun = undefined;
-    for (const [def, lease] of [...this.#covered]) {
-      const className = classOf(def);
-      const isGone = this.#stale.has(className) && this.#core.list(def).ids.length === 0;
-      if (isGone || this.#isRefusedIn(className)) this.#uncover(def, lease);
+    for (const def of [...this.#covered.keys()]) {
+      const isGone = this.#stale.has(classOf(def)) && this.#core.list(def).ids.length === 0;
+      if (isGone || this.#isRefused(def)) this.uncover(def);
     }
     this.#stale.clear();
     if (this.#waiting.size > 0) this.#admit();

@@ -211,7 +211,7 @@ export interface CoreStatus {
   role: Role | null;
 }
 
-/** What the token of an account may do in its org. */
+/** The role of an account in its org. */
 export type Role = "read" | "write" | "admin";
 
 /** Why a session is over: by `close` or a bug, by `lock` or `wipe` in any tab, by its account, or by the server. */
