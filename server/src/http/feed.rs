@@ -69,7 +69,9 @@ impl Follower {
                 hub.doubt_def(&row.org, &def);
                 let items =
                     if access.asks_parent(&def) { hub.single_items(&row.org, &def) } else { Vec::new() };
-                items.iter().for_each(|item| hub.doubt_def(&row.org, item));
+                for item in items {
+                    hub.doubt_def(&row.org, &item);
+                }
             }
             if let Some((items, is_end)) = items_told_by(engine.schema(), &row) {
                 let ended = if is_end { hub.single_items(&row.org, &items) } else { Vec::new() };

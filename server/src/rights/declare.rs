@@ -182,12 +182,11 @@ impl Rights {
 /// Whether a rule can hold for a def of which these properties are known.
 fn can_hold(rule: &Rule, known: &[Name], is_list: bool) -> bool {
     match rule {
-        Rule::Org | Rule::Admin => true,
+        // A class of items has one collection, that of the parent's key.
+        Rule::Org | Rule::Admin | Rule::Parent(_) => true,
         Rule::None | Rule::Unset(_) => false,
         Rule::Own(property) => known.contains(property),
         Rule::In(membership) => !is_list && known.contains(&membership.by),
-        // A class of items has one collection, that of the parent's key.
-        Rule::Parent(_) => true,
         Rule::Any(rules) => rules.iter().any(|rule| can_hold(rule, known, is_list)),
         Rule::All(rules) => rules.iter().all(|rule| can_hold(rule, known, is_list)),
     }

@@ -91,9 +91,8 @@ fn some_def(chance: &mut Chance, class: &'static str, who: &'static str) -> (Ask
     let kinds: &[&str] = match class {
         "Member" => &["", "@", "account", "group"],
         "Note" => &["", "@", "group", "owner", "pair"],
-        "Diary" => &["", "@", "owner"],
+        "Diary" | "Case" => &["", "@", "owner"],
         "Letter" => &["", "@", "to"],
-        "Case" => &["", "@", "owner"],
         "Task" | "Plot" | "Bed" | "Leaf" | "Step" | "Sign" => &["@", "in"],
         _ => &["", "@"],
     };

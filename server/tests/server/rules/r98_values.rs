@@ -1,6 +1,9 @@
 //! R98 in the engine: each way to write a living document meets the rules of its class, and documents from before them
 //! stay.
 
+// A fault is as large as the information that the session needs.
+#![allow(clippy::result_large_err)]
+
 use std::path::Path;
 use std::sync::Arc;
 
