@@ -12,8 +12,9 @@ const SCHEMA = {
     key: ["id"],
     collections: { list: { key: ["list"], mutable: true } },
     indexes: { done: "boolean", due: { type: "integer" } },
+    required: ["list", "done"],
   },
-  List: { key: ["id"], properties: { title: "string" } },
+  List: { key: ["id"], properties: { title: { type: "string", maxLength: 40 } }, required: ["title"] },
 };
 
 let project;
@@ -47,6 +48,13 @@ test("`schema check` says of a mistake what the core says", async () => {
   assert.match(escale("schema", "check", "none.json").stderr, /none\.json cannot be read: ENOENT/);
 });
 
+test("`schema check` names the place of a wrong rule of values", async () => {
+  await write("rules.json", JSON.stringify({ List: { key: ["id"], properties: { title: { type: "string", maximum: 3 } } } }));
+  const { status, stderr } = escale("schema", "check", "rules.json");
+  assert.equal(status, 1);
+  assert.match(stderr, /bad_schema: class List: property title: maximum is for integer, number\n/);
+});
+
 test("`schema types` writes a module, and documents have its types", async () => {
   assert.equal(escale("schema", "types", "schema.json", "--out", "classes.ts").status, 0);
   await write(
@@ -56,7 +64,7 @@ test("`schema types` writes a module, and documents have its types", async () =>
      export const schema = defineSchema(classes, { migrate: {} });
      declare const session: Session<typeof classes>;
      declare const todo: Document<typeof schema, "Todo">;
-     const done: boolean = todo.done; const due: number = todo.due; const list: string = todo.list;
+     const done: boolean = todo.done; const due: number | undefined = todo.due; const list: string = todo.list;
      const same: Todo = todo; declare const one: List; const title: string = one.title;
      session.query("Todo").where("done", "==", false).orderBy("done");
      session.put("Todo", { id: "1", list: "a", done: true });
