@@ -176,7 +176,7 @@ test("a session that is closed during a request leaves no timer, which would kee
 test("its types serve a project of strict TypeScript", async () => {
   const source = `
     import { defineSchema, open, type Document } from "escale";
-    const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "integer" } } });
+    const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "integer" }, required: ["size"] } });
     export async function names(): Promise<string[]> {
       const session = await open({ org: "demo", schema, server: "http://localhost:7700", passphrase: "x" });
       const docs: readonly Document<typeof schema, "Package">[] = session.collection("Package", {}).docs;

@@ -403,7 +403,7 @@ test("`register` tells when the page is kept, that a newer version is, and why i
     return { message: error.message, cure: error.cure };
   });
   assert.match(message, /^version\.txt /);
-  assert.match(cure, /served as they were built/);
+  assert.match(cure, /as they were built/);
   site.changes = () => undefined;
   await page.evaluate(async () => (await window.offline()).check());
   await says("true,true,true,");
