@@ -83,6 +83,8 @@ pub fn find(ctx: &Ctx, class: &Name, pk: &Pk) -> Option<u32> {
 /// The id of the document that a def names by its pk, if the application sees it and a def holds it: this one or another.
 fn held(ctx: &Ctx, def: &Def) -> Option<u32> {
     let DefKind::Document(pk) = def.kind() else { return None };
+    // Nobody could subscribe to some, such as a single item of the clock `sequence`.
+    ctx.memory.schema().check_def(def).ok()?;
     let key = ctx.memory.doc_key(def.class(), pk)?;
     // One that only an operation retains is gone once that is over.
     ctx.memory.document(&key).filter(|document| !document.defs.is_empty())?;
