@@ -30,7 +30,7 @@ export const enter = async (options: EnterOptions): Promise<Entry> => {
   if (login === "") throw fault("bad_option", "account: missing");
   const at: Server = { org, login, server };
   const record = await recordOf(at, mode !== "incognito");
-  const { ways, device, account } = await record.read();
+  const { ways, device, account, role } = await record.read();
   const wayOf = (id: string): (typeof ways)[number] | undefined => ways.find((way) => way.id === id);
   let secret: Secret;
   if (passkey) {
@@ -44,7 +44,7 @@ export const enter = async (options: EnterOptions): Promise<Entry> => {
   const way = wayOf(secret.id);
   const key = way && (await unsealKey("device", secret, at, way.sealed));
   const mismatch = (cause?: unknown): EscaleError => fault("wrong_passphrase", "the account does not open with it here", cause);
-  const known = key && (() => entryOf(options, at, record, { key, secret, device }));
+  const known = key && (async () => entryOf(options, at, record, { key, secret, device, role: (await record.openRole(key, role)) as Role | undefined }));
   // Without a device's id, the server has ended the device or the account: it says first whether the account may enter.
   if (known && (device || mode === "avion")) return known();
   if (mode === "avion") {
@@ -86,12 +86,11 @@ const entryOf = async (
   { mode, device: label }: EnterOptions,
   at: Server,
   record: DeviceRecord,
-  opened: Pick<SignedIn, "key" | "secret"> & { device: string | undefined } | SignedIn,
+  opened: Pick<SignedIn, "key" | "secret" | "role"> & { device: string | undefined } | SignedIn,
 ): Promise<Entry> => {
   const accountKey = opened.key;
   let { secret, device } = opened;
-  const role = "role" in opened ? opened.role : ((await record.role(accountKey)) as Role | undefined);
-  let identity: Identity = Object.freeze({ ...(await identityOf(accountKey, at.org)), role });
+  let identity: Identity = Object.freeze({ ...(await identityOf(accountKey, at.org)), role: opened.role });
   const key = mode === "incognito" ? undefined : await derive(accountKey, "device-store", await saltOf(at));
   /** The token of this tab. */
   let token: string | undefined;

@@ -91,10 +91,8 @@ export const recordOf = async (owner: Owner, isKept = true) => {
       return opened(key, (await access()).token, name);
     },
 
-    /** The last role that the server gave. */
-    async role(key: Bytes): Promise<string | undefined> {
-      return opened(key, (await access()).role, roleName);
-    },
+    /** The last role that the server gave, as the record holds it. */
+    openRole: (key: Bytes, box: Bytes | undefined): Promise<string | undefined> => opened(key, box, roleName),
 
     /** The server gives another role. */
     async keepRole(key: Bytes, text: string): Promise<void> {

@@ -1,6 +1,7 @@
 /**
- * Every subscription that this session wants: those that the core has, those that wait for a place, those to which no rule
- * of the scope leads, and those of single documents that another one holds. It alone decides whether a list or a query may lack documents (R94).
+ * Every subscription that this session wants. The core has most of them. Some wait for a place, to some no rule of the scope
+ * leads, and some are of a single document that another one holds. This alone decides whether a list or a query may lack
+ * documents (R94).
  */
 
 import type { Core } from "../wasm/core.js";
@@ -95,14 +96,12 @@ export class Subscriptions {
   begin(def: string, lease: number): void {
     const isWaiting = this.#waiting.has(def);
     const isBegun = this.#all().has(def);
-    const isWhole = this.#whole.has(def);
-    if (!isWaiting) this.end(def);
-    if (isWhole) this.#whole.add(def);
+    if (!isWaiting) this.#forget(def);
     if (this.scope?.excludes(def)) {
       this.exclude(def);
       return;
     }
-    if (!isWaiting && !isBegun && !isWhole && this.#isCovered(def, lease)) {
+    if (!isWaiting && !isBegun && this.#isCovered(def, lease)) {
       this.#covered.set(def, lease);
       return;
     }
@@ -130,7 +129,7 @@ export class Subscriptions {
    * them does. One that is kept for ever outlives all others.
    */
   #isCovered(def: string, lease: number): boolean {
-    if (lease === 0 || !this.#held(def)) return false;
+    if (lease === 0 || this.#whole.has(def) || !this.#held(def)) return false;
     const outlives = (other: string): boolean => {
       const { lease: days } = this.#core.list(other);
       return days === 0 || days % DAYS >= lease % DAYS;
@@ -151,7 +150,7 @@ export class Subscriptions {
 
   /** No rule of the scope leads to a def, and somebody wants it. */
   exclude(def: string): void {
-    this.end(def);
+    this.#release(def);
     this.#outside.set(def, raise("out_of_scope", `no rule of the scope leads to ${def}`));
   }
 
@@ -162,10 +161,19 @@ export class Subscriptions {
 
   /** Nobody wants a def any more. */
   end(def: string): void {
-    this.#wanted = undefined;
-    for (const defs of [this.#begun, this.#waiting, this.#outside, this.#covered, this.#whole]) defs?.delete(def);
-    // It may have held the documents of others.
+    this.#release(def);
+    this.#whole.delete(def);
+  }
+
+  /** Its subscription is over: it may have held the documents of covered ones. */
+  #release(def: string): void {
+    this.#forget(def);
     this.#stale.add(classOf(def));
+  }
+
+  #forget(def: string): void {
+    this.#wanted = undefined;
+    for (const defs of [this.#begun, this.#waiting, this.#outside, this.#covered]) defs?.delete(def);
     this.heard();
   }
 
