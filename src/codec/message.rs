@@ -94,6 +94,23 @@ pub struct SyncReply {
     pub role: Option<String>,
 }
 
+impl SyncReply {
+    /// A reply with these parts and no results.
+    pub fn of(epoch: Epoch, now: Version, delta: u64, parts: Vec<Part>) -> Self {
+        SyncReply {
+            p: 1,
+            epoch,
+            now,
+            delta,
+            seq: 0,
+            results: Vec::new(),
+            parts,
+            restriction: None,
+            role: None,
+        }
+    }
+}
+
 record!(SyncReply {
     p,
     epoch,

@@ -118,17 +118,7 @@ pub fn whole(def: &Def, rows: Vec<Row>) -> Part {
 }
 
 pub fn reply(now: u64, parts: Vec<Part>) -> SyncReply {
-    SyncReply {
-        p: 1,
-        epoch: epoch(1),
-        now,
-        delta: 100,
-        seq: 0,
-        results: Vec::new(),
-        parts,
-        restriction: None,
-        role: None,
-    }
+    SyncReply::of(epoch(1), now, 100, parts)
 }
 
 pub fn refusal(code: Code) -> Refusal {

@@ -306,17 +306,7 @@ fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
         let epoch = Epoch::new(NOW, "first").expect("an epoch");
         let results: Vec<OpResult> = done.map(ok).into_iter().collect();
         let seq = u64::from(driver.hooks.requests > 2);
-        let reply = SyncReply {
-            p: 1,
-            epoch,
-            now: NOW + 1_000,
-            delta: 990,
-            seq,
-            results,
-            parts: vec![part],
-            restriction: None,
-            role: None,
-        };
+        let reply = SyncReply { seq, results, ..SyncReply::of(epoch, NOW + 1_000, 990, vec![part]) };
         driver.feed(Event::Replied { number, reply: Ok(reply) });
     };
     answer(&mut driver, Some(row(0, 20, 5)), Some("first"), None);

@@ -169,17 +169,7 @@ impl Session {
         }
         let epoch = Epoch::new(1, "e").expect("an epoch");
         let now = NOW + self.client.clock.mono_ms;
-        let reply = SyncReply {
-            p: 1,
-            epoch,
-            now,
-            delta: 10,
-            seq: 0,
-            results: Vec::new(),
-            parts,
-            restriction: None,
-            role: None,
-        };
+        let reply = SyncReply::of(epoch, now, 10, parts);
         self.feed(Event::Replied { number, reply: Ok(reply) });
     }
 

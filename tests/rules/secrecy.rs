@@ -93,17 +93,7 @@ fn part(def: &Def, round: u64) -> Part {
 
 fn reply(now: u64, parts: Vec<Part>) -> SyncReply {
     let epoch = Epoch::new(1, "e").expect("an epoch");
-    SyncReply {
-        p: 1,
-        epoch,
-        now,
-        delta: 100,
-        seq: 0,
-        results: Vec::new(),
-        parts,
-        restriction: None,
-        role: None,
-    }
+    SyncReply::of(epoch, now, 100, parts)
 }
 
 /// The forms in which a word could appear, each long enough not to occur by chance.

@@ -108,17 +108,7 @@ fn reply() -> SyncReply {
         ..Part::empty("Article".parse().expect("a def"))
     };
     let epoch = Epoch::new(1_600_000_000_000, "random").expect("an epoch");
-    SyncReply {
-        p: 1,
-        epoch,
-        now: 1_700_000_000_000,
-        delta: 2_000,
-        seq: 4,
-        results: vec![],
-        parts: vec![part],
-        restriction: None,
-        role: None,
-    }
+    SyncReply { seq: 4, ..SyncReply::of(epoch, 1_700_000_000_000, 2_000, vec![part]) }
 }
 
 #[test]

@@ -61,17 +61,7 @@ fn reply() -> SyncReply {
     let mut part = Part::empty(Def::class_of(&name("Doc")));
     part.rows = rows();
     part.present = Some((0..ROWS).map(pk).collect());
-    SyncReply {
-        p: 1,
-        epoch: Epoch::new(1, "bench").expect("an epoch"),
-        now: NOW + ROWS,
-        delta: 10,
-        seq: 0,
-        results: Vec::new(),
-        parts: vec![part],
-        restriction: None,
-        role: None,
-    }
+    SyncReply::of(Epoch::new(1, "bench").expect("an epoch"), NOW + ROWS, 10, vec![part])
 }
 
 fn clock() -> Clock {

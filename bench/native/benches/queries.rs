@@ -74,17 +74,7 @@ impl Session {
         let mut part = Part::empty(def);
         part.rows = (0..count).map(|at| row(at, (at * 7_919 % count) as i64, NOW + at)).collect();
         part.present = Some(part.rows.iter().map(|row| row.pk.clone()).collect());
-        let reply = SyncReply {
-            p: 1,
-            epoch: epoch(),
-            now: session.now,
-            delta: 10,
-            seq: 0,
-            results: Vec::new(),
-            parts: vec![part],
-            restriction: None,
-            role: None,
-        };
+        let reply = SyncReply::of(epoch(), session.now, 10, vec![part]);
         session.handle(Event::Replied { number: number.expect("a request"), reply: Ok(reply) });
         let socket = session.socket;
         session.handle(Event::SocketOpened { socket });

@@ -99,17 +99,12 @@ impl Leader {
         }
         let v = NOW + self.now;
         let rows = (0..count).map(|number| row(number, v)).collect();
-        let reply = SyncReply {
-            p: 1,
-            epoch: Epoch::new(1, "bench").expect("an epoch"),
-            now: v + 20,
-            delta: 10,
-            seq: 0,
-            results: Vec::new(),
-            parts: vec![Part { rows, ..Part::empty(class()) }],
-            restriction: None,
-            role: None,
-        };
+        let reply = SyncReply::of(
+            Epoch::new(1, "bench").expect("an epoch"),
+            v + 20,
+            10,
+            vec![Part { rows, ..Part::empty(class()) }],
+        );
         let number = self.asked.take().expect("a request");
         self.feed(Event::Replied { number, reply: Ok(reply) });
         while !self.machine.memory().is_clean() {

@@ -265,17 +265,7 @@ impl Honest {
         }
         let seq = executed.len() as u64;
         let parts = request.subs.iter().map(|sub| self.part(&sub.def)).collect();
-        SyncReply {
-            p: 1,
-            epoch: self.epoch.clone(),
-            now: v + 2,
-            delta: 1,
-            seq,
-            results,
-            parts,
-            restriction: None,
-            role: None,
-        }
+        SyncReply { seq, results, ..SyncReply::of(self.epoch.clone(), v + 2, 1, parts) }
     }
 
     fn part(&self, def: &Def) -> Part {

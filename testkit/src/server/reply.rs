@@ -86,15 +86,9 @@ impl ModelServer {
             refer(&mut parts);
         }
         SyncReply {
-            p: 1,
-            epoch: self.db.epoch.clone(),
-            now,
-            delta: self.limits.delta_ms,
             seq: self.seq(&request.session),
             results,
-            parts,
-            restriction: None,
-            role: None,
+            ..SyncReply::of(self.db.epoch.clone(), now, self.limits.delta_ms, parts)
         }
     }
 
