@@ -27,8 +27,11 @@ export async function pages() {
 /** The groups of the navigation. A page that does not exist is left out; a guide that is named nowhere comes last. */
 export const GROUPS = [
   ["Start", ["guides/getting-started.md", "overview.md", "guides/comparison.md", "guides/moving.md"]],
-  ["Guides", ["schema.md", "guides/modelling.md", "writes.md", "guides/cookbook.md", "guides/own-server.md", "offline.md", "guides/*"]],
-  ["Tools", ["frameworks.md", "bundlers.md", "devtools.md", "testing-your-app.md", "conformance.md"]],
-  ["Reference", ["api/index.md", "errors.md", "protocol.md", "server.md", "handler.md", "format.md", "rules.md", "security.md"]],
+  [
+    "Guides",
+    ["guides/modelling.md", "guides/cookbook.md", "frameworks.md", "guides/react.md", "guides/vue.md", "guides/svelte-and-solid.md", "guides/accounts.md", "guides/rights.md", "guides/assigned-to-me.md", "guides/signing-out.md", "guides/files.md", "offline.md", "guides/own-server.md", "guides/*"],
+  ],
+  ["Tools", ["bundlers.md", "devtools.md", "testing-your-app.md", "conformance.md"]],
+  ["Reference", ["api/index.md", "schema.md", "writes.md", "subscriptions.md", "rights.md", "status.md", "errors.md", "service-worker.md", "protocol.md", "server.md", "handler.md", "format.md", "rules.md", "security.md"]],
   ["Inside", ["architecture.md", "decisions/index.md", "performance.md", "performance-tables.md", "performance-history.md", "reliability.md", "testing.md", "mutants.md", "style.md", "dependencies.md", "changelog.md"]],
 ];

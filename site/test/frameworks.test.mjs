@@ -1,4 +1,4 @@
-// The examples of docs/frameworks.md, as applications: built by Vite, and used in Chromium against a server.
+// The examples of the guides to React and Vue, as applications: built by Vite, and used in Chromium against a server.
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -17,10 +17,10 @@ const ofVitePress = createRequire(createRequire(import.meta.url).resolve("vitepr
 const vue = ofVitePress("@vitejs/plugin-vue");
 const TYPES = { strict: true, noEmit: true, target: "esnext", module: "esnext", moduleResolution: "bundler", jsx: "react-jsx", types: [] };
 
-/** The files of a section, by the names in their first lines. */
-const filesOf = (page, heading) => {
-  const [section] = page.split(`\n## ${heading}\n`)[1].split("\n## ");
-  return [...section.matchAll(/^```\S+\n(?:\/\/|<!--) (\S+\.\S+).*\n([\s\S]*?)^```$/gm)].map(([, name, code]) => ({ name, code }));
+/** The files of a page, by the names in their first lines. */
+const filesOf = async (path) => {
+  const page = await readFile(join(ROOT, path), "utf8");
+  return [...page.matchAll(/^```\S+\n(?:\/\/|<!--) (\S+\.\S+).*\n([\s\S]*?)^```$/gm)].map(([, name, code]) => ({ name, code }));
 };
 
 for (const { heading, entry, place, shown, vite, plugins } of [
@@ -28,8 +28,7 @@ for (const { heading, entry, place, shown, vite, plugins } of [
   { heading: "Vue", entry: "main.ts", place: "app", shown: "1 games, 1 large packages", vite: join(ofVitePress.resolve("vite/package.json"), ".."), plugins: [vue()] },
 ]) {
   test(`the example for ${heading} shows a list, writes, and opens again`, { timeout: 120_000 }, async (t) => {
-    const page = await readFile(join(ROOT, "docs/frameworks.md"), "utf8");
-    const files = [...filesOf(page, "The session"), ...filesOf(page, heading)];
+    const files = [...(await filesOf("docs/frameworks.md")), ...(await filesOf(`docs/guides/${heading.toLowerCase()}.md`))];
     assert.ok(files.some(({ name }) => name === entry), `${files.map(({ name }) => name)}`);
     const server = await start({ schema: SCHEMA });
     t.after(() => server.stop().catch(() => {}));

@@ -1,6 +1,8 @@
 //! Checks that the documents match the repository: links, paths, commands, the version, and the README's
 //! example.
 
+use std::collections::BTreeSet;
+
 use super::files::{self, File};
 use super::none;
 
@@ -137,6 +139,27 @@ fn the_examples_are_those_that_are_checked() {
         let other = example.lines().zip(block.lines()).find(|(a, b)| a != b);
         assert!(block == example, "{path} and {source_path} differ from here on: {other:?}");
     }
+}
+
+/// docs/status.md has each phase, state of the device, and reason of an end, and no other.
+#[test]
+fn the_page_of_the_status_has_every_word_of_it() {
+    let page = files::read("docs/status.md");
+    let core = files::read("js/src/wasm/core.ts");
+    let mut findings = Vec::new();
+    for (heading, declared) in
+        [("phase", "  phase: "), ("storage", "  storage: "), ("reason", "export type Ending = ")]
+    {
+        let line = core.lines().find_map(|line| line.strip_prefix(declared)).expect("the type of the words");
+        let of_type: BTreeSet<&str> = line.split('"').skip(1).step_by(2).collect();
+        let (_, table) = page.split_once(&format!("\n| {heading} |")).expect("a table of the words");
+        let rows = table.lines().skip(2).take_while(|row| row.starts_with('|'));
+        let of_page: BTreeSet<&str> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+        if of_page != of_type {
+            findings.push(format!("{heading}: {of_page:?}, and the type says {of_type:?}"));
+        }
+    }
+    none("correct docs/status.md", findings);
 }
 
 fn is_document(path: &str) -> bool {

@@ -1,8 +1,8 @@
-//! The ten rules of docs/guides/rights.md, by the schema of that page.
+//! The ten rules of docs/rights.md, by the schema of that page.
 
 use super::support::*;
 
-const PAGE: &str = include_str!("../../../../docs/guides/rights.md");
+const PAGE: &str = include_str!("../../../../docs/rights.md");
 
 fn schema() -> &'static str {
     let (_, rest) = PAGE.split_once("```json\n").unwrap();
