@@ -27,10 +27,7 @@ const ATTEMPTS_MAX = 10;
 const REMEMBERED_MAX = 4_096;
 
 const stored = (value) => ({ v: 0, at: 0, state: "alive", value });
-
-function* one(tx, row) {
-  yield tx.set([row]);
-}
+const without = (map, names) => Object.fromEntries(Object.entries(map).filter(([name]) => !names.has(name)));
 
 export class Engine {
   /**
@@ -86,14 +83,42 @@ export class Engine {
   }
   *open() {
     yield this.storage.write("", (tx) => run(this.begin(tx)));
-    const find = function* (tx) {
-      return (yield tx.get("", META, ["shapes"]))[0]?.value ?? {};
-    };
-    const known = yield this.read("", find);
     const shapes = Object.fromEntries([...this.classes].map(([name, cls]) => [name, shapeOf(cls)]));
-    const other = [...this.classes.values()].filter(({ name }) => isOtherShape(name, known[name], shapes[name]));
+    const other = yield this.change("", (tx) => this.adopt(tx, shapes));
     if (other.length) yield* this.eachOrg((org) => this.fit(org, other));
-    if (!same(known, shapes)) yield this.change("", (tx) => one(tx, ["", META, "shapes", stored({ ...known, ...shapes })]));
+    yield this.change("", (tx) => this.adopted(tx, shapes));
+  }
+  /**
+   * Begins the generation of a schema in which classes have another shape (R38). From here on instances with an earlier schema
+   * write no more: their documents would lack links. Returns the classes whose documents are stored again; also those that
+   * another instance has not ended.
+   */
+  *adopt(tx, shapes) {
+    const { known, fitting, generation } = yield* this.generationIn(tx);
+    const other = [...this.classes.values()].filter(({ name }) => isOtherShape(name, known[name], shapes[name]) || Object.hasOwn(fitting, name));
+    const isNew = other.some(({ name }) => !same(fitting[name], shapes[name]));
+    this.generation = isNew ? generation + 1 : generation;
+    if (isNew) {
+      const begun = Object.fromEntries(other.map(({ name }) => [name, shapes[name]]));
+      yield tx.set([
+        ["", META, "fitting", stored({ ...fitting, ...begun })],
+        ["", META, "generation", stored(this.generation)],
+      ]);
+    }
+    return other;
+  }
+  /** All documents are stored in these shapes, unless another instance has begun a later generation. */
+  *adopted(tx, shapes) {
+    const { known, fitting, generation } = yield* this.generationIn(tx);
+    if (generation !== this.generation) return;
+    const left = without(fitting, this.classes);
+    const rows = [["", META, "shapes", stored({ ...known, ...shapes })]];
+    if (!same(fitting, left)) rows.push(["", META, "fitting", stored(left)]);
+    if (!same(known, rows[0][3].value) || rows.length > 1) yield tx.set(rows);
+  }
+  *generationIn(tx) {
+    const [known, fitting, generation] = yield tx.get("", META, ["shapes", "fitting", "generation"]);
+    return { known: known?.value ?? {}, fitting: fitting?.value ?? {}, generation: generation?.value ?? 0 };
   }
   *fit(org, classes) {
     for (const cls of classes) for (let after = [0, ""]; after; ) after = yield this.change(org, (tx) => fitSome(tx, org, cls, after));
@@ -109,10 +134,10 @@ export class Engine {
   }
   /** The epoch, the head of an org, and the time that its versions have reached. */
   *stateOf(tx, org) {
-    const [epoch, key, told] = yield tx.get("", META, ["epoch", "cursors", "told"]);
+    const [epoch, key, told, generation] = yield tx.get("", META, ["epoch", "cursors", "told", "generation"]);
     const [head] = yield tx.get(org, HEAD, [""]);
     const { highest = 0, horizon = 0, told: reached = told.value } = head?.value ?? {};
-    return { epoch: epoch.value, cursorKey: fromBase64Url(key.value), head: head?.value, highest, horizon, reached };
+    return { epoch: epoch.value, cursorKey: fromBase64Url(key.value), head: head?.value, highest, horizon, reached, generation: generation?.value ?? 0 };
   }
   /** The part of a confirmation that spares a session the pull of each def that it knows up to there. */
   *head(org) {
@@ -171,11 +196,12 @@ export class Engine {
     const begin = function* (engine, tx) {
       const began = performance.now();
       const state = yield* engine.stateOf(tx, org);
+      if (state.generation !== engine.generation) throw new Fault("unavailable", "O", "another instance has adopted another schema: this one writes no more");
       const now = Math.max(engine.clock(), state.reached, state.highest + 1);
       const inTime = () => {
         if (performance.now() - began > engine.writeMs) throw new Fault("contention", "C", "the write took too long", { phase: 1 });
       };
-      const done = yield* act({ now, state, inTime, makeWrite: () => new Write({ tx, org, account, now }) });
+      const done = yield* act({ now, state, inTime, makeWrite: () => new Write({ tx, org, account, now, inTime }) });
       const { write } = done;
       yield* engine.finish(write, state);
       yield tx.set([...write.changes.values()]);

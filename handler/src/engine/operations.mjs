@@ -86,7 +86,7 @@ function documentsIn(write, engine) {
 
 /**
  * Runs an operation of the application, which is not async. On a storage that answers later it begins again for each
- * document that it asks for, until all of them are there.
+ * answer that it needs, until all of them are there, or its time is over.
  */
 export function* runOwn(write, own, name, args, engine) {
   for (;;) {
@@ -114,6 +114,7 @@ export function* runOwn(write, own, name, args, engine) {
       if (waiting === undefined) throw error instanceof Fault ? error : engine.failed(name, error);
     }
     yield waiting;
+    write.inTime();
     write.backTo(mark);
   }
 }

@@ -11,10 +11,11 @@ const ITEMS_MAX = 100_000;
 const PAGE = 1_000;
 
 export class Write {
-  /** `tx` is the storage's transaction, and `now` the version of the write. */
-  constructor({ tx, org, account, now }) {
-    Object.assign(this, { tx, org, account, now, given: 0 });
-    this.loaded = new Map();
+  /** `tx` is the storage's transaction, `now` the version of the write, and `inTime` throws once the write takes too long. */
+  constructor({ tx, org, account, now, inTime }) {
+    Object.assign(this, { tx, org, account, now, inTime, given: 0 });
+    /** The answers of the storage: a call of an operation that cannot wait is made again, and finds them here. */
+    this.answers = new Map();
     this.changes = new Map();
     this.defs = new Map();
     this.taken = new Set();
@@ -24,13 +25,21 @@ export class Write {
   *get(table, key, org = this.org) {
     const name = `${org}\n${table}\n${key}`;
     if (this.changes.has(name)) return this.changes.get(name)[3];
-    if (!this.loaded.has(name)) {
-      const keep = ([row]) => void this.loaded.set(name, row);
-      const found = this.tx.get(org, table, [key]);
-      // An operation of the application that cannot wait runs again, and finds the row here.
+    return (yield* this.ask(name, () => this.tx.get(org, table, [key])))[0];
+  }
+  /** Rows of a table, as they were before this write. */
+  *page(table, after) {
+    const [v, key] = after;
+    return yield* this.ask(`${this.org}\n${table}\n${v}\n${key}`, () => this.tx.page(this.org, table, { after, limit: PAGE, bare: true }));
+  }
+  /** The storage's answer to a question, which it gives once. Each question of a write goes through here. */
+  *ask(name, question) {
+    if (!this.answers.has(name)) {
+      const keep = (answer) => void this.answers.set(name, answer);
+      const found = question();
       yield isPromise(found) ? found.then(keep) : keep(found);
     }
-    return this.loaded.get(name);
+    return this.answers.get(name);
   }
   set(table, key, row, org = this.org) {
     this.changes.set(`${org}\n${table}\n${key}`, [org, table, key, row]);
@@ -166,7 +175,7 @@ export class Write {
       const def = `${items.name}/in@${pk}`;
       this.defs.set(def, v);
       for (let after = [0, ""]; !items.isNumbered && after; ) {
-        const page = yield this.tx.page(this.org, def, { after, limit: PAGE, bare: true });
+        const page = yield* this.page(def, after);
         for (const [key] of page) this.defs.set(`${items.name}@${key}`, v);
         after = page.length < PAGE ? undefined : [page.at(-1)[1].v, page.at(-1)[0]];
       }

@@ -13,8 +13,10 @@ const schemaOf = (rows) => `
   );
   CREATE INDEX IF NOT EXISTS ${rows}_by_version ON ${rows} (org, tab, v, key);
 `;
-/** Others may be slow: a write that waits longer is tried again by its session. */
+/** Others may be slow: a request that waits longer is tried again by its session, and keeps no connection. */
 const BEGIN = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '30s'";
+/** A snapshot is taken by the first statement, so the reader waits in a transaction before it. */
+const SNAPSHOT = "COMMIT; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const CONTENTION = new Set(["40001", "40P01", "55P03"]);
 /** PostgreSQL bounds a notification at 8,000 bytes. */
 const NOTE_BYTES = 7_000;
@@ -49,7 +51,7 @@ export async function postgres(pool, { table = "escale_rows" } = {}) {
     remove: `DELETE FROM ${table} USING unnest($1::text[], $2::text[], $3::text[]) AS gone (org, tab, key)
       WHERE ${table}.org = gone.org AND ${table}.tab = gone.tab AND ${table}.key = gone.key`,
     lock: "SELECT pg_advisory_xact_lock(hashtextextended($1, 1))",
-    await: "SELECT pg_advisory_lock_shared(hashtextextended($1, 1)), pg_advisory_unlock_shared(hashtextextended($1, 1))",
+    await: "SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 1))",
   };
   const lockOf = (org) => [`${table} ${org}`];
   const rowOf = ({ v, at, state, ends, value }) => ({
@@ -119,8 +121,9 @@ export async function postgres(pool, { table = "escale_rows" } = {}) {
   return {
     read: (org, run) =>
       within(async (client) => {
+        await client.query(BEGIN);
         await client.query(sql.await, lockOf(org));
-        await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+        await client.query(SNAPSHOT);
       }, run),
     write: (org, run) =>
       within(async (client) => {

@@ -40,6 +40,12 @@ const operations = {
     ids.forEach((id, i) => found[i] && documents.patch("Note", [id], { n: (found[i].n ?? 0) + 1, old: undefined }));
     return n;
   },
+  /** Ends a document with its items, and perhaps begins it again. */
+  "page.end": (documents, { book, again }) => {
+    if (documents.get("Page", [book])) documents.delete("Page", [book]);
+    if (again) documents.put("Page", { book, text: "again" });
+    return documents.get("Page", [book])?.text ?? null;
+  },
 };
 
 class History {
@@ -83,6 +89,7 @@ class History {
     const id = `${session} ${seq}`;
     const kind = this.below(8);
     const one = kind === 0 ? { name: "batch", args: { ops: Array.from({ length: 1 + this.below(4) }, () => this.args(schema)) } }
+      : kind === 2 ? { name: "page.end", args: { book: this.id(), again: this.below(2) === 0 } }
       : kind === 1 ? { name: "note.count", args: { ids: Array.from({ length: 1 + this.below(4) }, () => this.id()) } }
       : this.args(schema);
     return { id, seq, at: 1, ...one };

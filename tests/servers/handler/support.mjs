@@ -44,6 +44,13 @@ export async function libraries() {
   return found;
 }
 
+/** A storage that gives each answer later, as a database of another process does. */
+function later(storage) {
+  const lateTx = (tx) => Object.fromEntries(["get", "page", "count", "set"].map((name) => [name, async (...given) => await tx[name](...given)]));
+  const within = (name) => async (lock, run) => await storage[name](lock, (tx) => run(lateTx(tx)));
+  return { read: within("read"), write: within("write"), close: () => storage.close() };
+}
+
 /**
  * The kinds of storages, each with `make`, which makes an empty one for a test. Each test of PostgreSQL has a table of its
  * own.
@@ -69,7 +76,7 @@ export async function kinds(postgresql) {
     t.after(() => storage.close());
     return storage;
   };
-  return [["memory", () => memory()], ...(await libraries()).map(inSqlite), ["PostgreSQL", inPostgres]];
+  return [["memory", () => memory()], ["a storage that answers later", () => later(memory())], ...(await libraries()).map(inSqlite), ["PostgreSQL", inPostgres]];
 }
 
 /** Resolves with the next message of a socket that `isWanted`. */
