@@ -47,9 +47,14 @@ export function toNode(handler, webSockets) {
     request: (incoming, outgoing) => void answer(handler, incoming, outgoing).catch(() => outgoing.destroy()),
     upgrade(incoming, stream, head) {
       stream.on("error", () => stream.destroy());
-      const opened = handler.live(requestOf(incoming));
-      if (opened instanceof Response) void refuse(opened, stream);
-      else webSockets.handleUpgrade(incoming, stream, head, opened);
+      try {
+        const opened = handler.live(requestOf(incoming));
+        if (opened instanceof Response) void refuse(opened, stream);
+        else webSockets.handleUpgrade(incoming, stream, head, opened);
+      } catch {
+        // Node announces an upgrade for any method and path, and a `Request` takes less.
+        stream.destroy();
+      }
     },
   };
 }
@@ -60,7 +65,14 @@ export async function serve(handler, { port = 7700, host = "127.0.0.1", purgeEve
   const { request, upgrade } = toNode(handler, new WebSocketServer({ noServer: true, maxPayload: 1 << 20 }));
   const server = createServer(request).on("upgrade", upgrade);
   await new Promise((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
-  const purging = setInterval(() => Promise.resolve(handler.purge()).catch(handler.onError), purgeEveryMs);
+  const purge = async () => {
+    try {
+      await handler.purge();
+    } catch (error) {
+      handler.onError(error);
+    }
+  };
+  const purging = setInterval(() => void purge(), purgeEveryMs);
   purging.unref();
   const bound = server.address().port;
   return {

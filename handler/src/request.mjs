@@ -33,9 +33,13 @@ export function decode(form, bytes) {
 
 /** The endpoint and the org of a path, behind any base. */
 export function readPath(pathname) {
-  const [org, endpoint, ...more] = pathname.split("/").slice(pathname.includes("/file/") ? -3 : -2);
-  if ((endpoint === "file" && more.length) || endpoint === "files") throw new Fault("not_supported", "A", "there are no files", { status: 501 });
-  if (endpoint !== "sync" && endpoint !== "live") throw new Fault("not_found", "N", "no such path", { status: 404 });
+  const parts = pathname.split("/");
+  const [org, endpoint] = parts.slice(-2);
+  // An org, or a part of the base, may have the name of an endpoint: the last part decides.
+  if (endpoint !== "sync" && endpoint !== "live") {
+    if (endpoint === "files" || parts.at(-2) === "file") throw new Fault("not_supported", "A", "there are no files", { status: 501 });
+    throw new Fault("not_found", "N", "no such path", { status: 404 });
+  }
   let name = "";
   try {
     name = decodeURIComponent(org);

@@ -332,6 +332,50 @@ test("a file of SQLite outlives its server", async (t) => {
   assert.deepEqual([epoch, parts[0].rows.map((row) => [row.v, row.data.raw])], [reply.epoch, [[v, { $bytes: "AQI" }]]]);
 });
 
+test("no request ends the process, by any method and path", { timeout: 10_000 }, async (t) => {
+  const { connect } = await import("node:net");
+  const { port } = await serving(t, made());
+  const ask = (head) =>
+    new Promise((resolve, reject) => {
+      let text = "";
+      const upgrade = "Connection: Upgrade, close\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==";
+      const socket = connect(port, "127.0.0.1", () => socket.write(`${head}\r\nHost: x\r\n${upgrade}\r\n\r\n`));
+      socket.on("data", (data) => (text += data)).on("close", () => resolve(text)).on("error", reject);
+      // A socket that was accepted stays open.
+      socket.on("data", () => /^HTTP\/1.1 101/.test(text) && socket.destroy());
+    });
+  for (const method of ["GET", "POST", "TRACE", "TRACK", "OPTIONS", "PROPFIND"]) {
+    for (const path of ["/demo/sync", "/demo/live", "//", "/%zz/live", "http://other:99999/x", "*"]) await ask(`${method} ${path} HTTP/1.1`);
+  }
+  assert.equal((await fetch(`http://127.0.0.1:${port}/demo/sync`)).status, 405);
+});
+
+test("a purge that fails is told to `onError`, at once or later", { timeout: 10_000 }, async (t) => {
+  const failing = [
+    () => {
+      throw new Error("the disk is full");
+    },
+    () => Promise.reject(new Error("the disk is full")),
+  ];
+  for (const purge of failing) {
+    const handler = made();
+    const reported = new Promise((resolve) => (handler.onError = resolve));
+    handler.purge = purge;
+    const server = await serve(handler, { port: 0, purgeEveryMs: 1 });
+    t.after(() => server.close());
+    assert.match((await reported).message, /the disk is full/);
+  }
+});
+
+test("an org and a base may have any name, that of an endpoint too", async () => {
+  const handler = made();
+  for (const path of ["/file/sync", "/files/sync", "/live/sync", "/file/v1/demo/sync", "/sync/sync"]) {
+    assert.equal((await post(handler, {}, {}, path)).status, 200, path);
+  }
+  for (const path of ["/demo/file/abc", "/demo/files", "/base/file/file/abc"]) assert.equal((await post(handler, {}, {}, path)).status, 501, path);
+  for (const path of ["/demo/nothing", "/demo", "/"]) assert.equal((await post(handler, {}, {}, path)).status, 404, path);
+});
+
 test("a misuse is an error that names it", async () => {
   const misuses = [
     [{ schema: [] }, /schema: a map of classes/],
