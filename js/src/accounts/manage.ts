@@ -74,8 +74,11 @@ export const signUp = async (
         const signed = await signIn(at, passphrase).catch((later: unknown) => {
           throw codeOf(later) === "wrong_passphrase" ? error : later;
         });
-        if (made) await proven(at, passphrase, "wraps", { put: await codes(signed.key) }, signed.token);
+        // A passphrase may open an account of another key as well. It is not the one of `from`.
+        const isOwn = !from || signed.identity.account === account;
+        if (made && isOwn) await proven(at, passphrase, "wraps", { put: await codes(signed.key) }, signed.token);
         await ask(at, { do: "sign-out" }, signed.token);
+        if (!isOwn) throw error;
         return { account: signed.identity.account, ...made };
       }
       if ((code !== "offline" && code !== "contention") || tries === SIGN_UPS_MAX) throw error;

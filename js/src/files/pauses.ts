@@ -26,9 +26,10 @@ export function pausesOf(signal: AbortSignal): Pauses {
     wake: wakeAll,
     async after(error, failures) {
       const { retryAfter } = refusalOf(error);
-      const isAsked = typeof retryAfter === "number";
-      const ms = isAsked ? Math.min(retryAfter * 1_000, ASKED_MS) : Math.random() * backOff(FIRST_MS, LONGEST_MS, failures);
-      const until = Date.now() + ms;
+      // As in the core, a server can ask for a longer pause, and for no shorter one.
+      const asked = Number.isFinite(retryAfter) ? Math.min((retryAfter as number) * 1_000, ASKED_MS) : 0;
+      const isAsked = asked > 0;
+      const until = Date.now() + Math.max(asked, Math.random() * backOff(FIRST_MS, LONGEST_MS, failures));
       do await sleep(sleepers, until - Date.now(), !isAsked);
       while (isAsked && !signal.aborted && Date.now() < until);
     },

@@ -6,7 +6,7 @@ import { partsOf } from "../platform/streams.js";
 import type { FilesHost } from "../session/files.js";
 import type { Adapter } from "../wasm/core.js";
 import { CHUNK } from "./address.js";
-import { closed, fault, faultOf, type Refusal } from "./faults.js";
+import { askedIn, closed, fault, faultOf, type Refusal } from "./faults.js";
 
 /** The transfers at once, and the steps of other work. */
 export const AT_ONCE = 3;
@@ -95,9 +95,8 @@ export function remoteOf(host: FilesHost, signal: AbortSignal): Remote {
         const { ok, status } = response;
         const bytes = await take(response, ok ? length : CHUNK, beat);
         if (!ok) {
-          const pause = response.headers.get("retry-after");
-          const seconds = Number(pause) || (Date.parse(pause ?? "") - Date.now()) / 1_000;
-          throw faultOf(status, { ...(bytes && refusalIn(parsed(bytes))), ...(pause && { retryAfter: seconds }) });
+          const retryAfter = askedIn(response.headers.get("retry-after"), Date.now());
+          throw faultOf(status, { ...(bytes && refusalIn(parsed(bytes))), ...(retryAfter !== undefined && { retryAfter }) });
         }
         if (!bytes) throw fault("file_damaged", "the body is longer than the object");
         return bytes;

@@ -89,12 +89,7 @@ function meansOf(session: Session, host: SessionHost, { org, databases }: CoreOp
       const properties = Object.entries(session.classes[className]?.properties ?? {});
       return properties.filter(([, of]) => (typeof of === "string" ? of : of.type).startsWith("file")).map(([name]) => name);
     },
-    follow: (className, match, callback) => {
-      const list = session.collection(className, match as MatchOf<SchemaDeclaration[string]>);
-      const stop = list.subscribe(callback);
-      callback(list.docs);
-      return stop;
-    },
+    follow: (className, match, callback) => session.collection(className, match as MatchOf<SchemaDeclaration[string]>).subscribe(callback),
   };
 }
 

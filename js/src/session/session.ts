@@ -57,7 +57,6 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly refused: Refused;
   /** The record of the writes made on this device, until they are swept. */
   readonly journal: Journal;
-  /** Who the user is, as other people can check it. Undefined without `accounts`. */
   /** @internal Set by the devtools: it must not throw. */
   onNews: ((news: OperationNews) => void) | undefined;
   readonly #core: Core;

@@ -100,7 +100,8 @@ export function compositeOf(
       for (const view of views) view.watch(settle);
       return () => {
         callbacks.delete(own);
-        if (callbacks.size === 0) for (const view of held) view.unwatch(settle);
+        // Those of now: they are other ones if the subscription has ended, and has begun again, since this callback came.
+        if (callbacks.size === 0) for (const view of new Set([...held, ...views])) view.unwatch(settle);
         letGo();
       };
     },

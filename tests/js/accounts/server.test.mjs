@@ -250,6 +250,17 @@ test("a server that has lost an account gets it again from a session", async (t)
   await again.close();
 });
 
+test("a sign-up with the key of a session takes no other account, even one of the same passphrase", async (t) => {
+  const place = newPlace();
+  await accounts.signUp({ ...place, passphrase: "one" });
+  const phone = device();
+  const session = await phone.open(place, { passphrase: "one" });
+  const elsewhere = { ...place, server: await otherServer(t) };
+  await accounts.signUp({ ...elsewhere, passphrase: "one" });
+  assert.equal(await codeOf(accounts.signUp({ ...elsewhere, passphrase: "one", from: session })), "login_taken");
+  await session.close();
+});
+
 test("a closed account opens offline alone", async () => {
   const place = newPlace();
   await accounts.signUp({ ...place, passphrase: "one" });

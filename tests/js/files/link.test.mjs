@@ -5,6 +5,9 @@ import { test } from "node:test";
 import { FileLink } from "../../../js/dist/session/file-link.js";
 import { LiveStatus } from "../../../js/dist/session/status.js";
 
+import { defineSchema } from "../../../js/dist/schema/schema.js";
+import { openFake, settled } from "../fake-core.mjs";
+
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 const STATUS = { mode: "synced", phase: "loading", updates: null, leads: true, pending: 0, progress: null, storage: "ok", damaged: {}, error: null, faults: {}, restriction: 0 };
@@ -34,6 +37,26 @@ test("the session that leads loads the module once it has loaded, and one that f
   tell({ phase: "offline" });
   await turn();
   assert.deepEqual([found.loads, found.needed], [1, [[]]]);
+});
+
+test("r28_files_hear_of_documents_once_they_are_read_and_of_no_empty_list_before", async () => {
+  let host;
+  const files = async () => ({ openFiles: async (given) => ((host = given), { files: {}, needed: () => {}, end: () => {} }) });
+  const { session, core } = await openFake(defineSchema({ Package: { key: ["name"] } }), { files });
+  core.put("Package", { name: "a" });
+  await session.files();
+  core.isHolding = true;
+  const heard = [];
+  const follow = () => host.follow("Package", {}, (documents) => heard.push(documents.map(({ name }) => name)));
+  follow();
+  await settled();
+  assert.deepEqual(heard, [], "until then nobody knows which files a rule keeps");
+  core.release();
+  await settled();
+  assert.deepEqual(heard, [["a"]]);
+  follow();
+  await settled();
+  assert.deepEqual(heard, [["a"], ["a"]]);
 });
 
 test("a module that cannot be loaded is asked for once, and again at the next phase or question", async () => {

@@ -81,7 +81,8 @@ export class Device {
       follow(name, match, callback) {
         const entry = { name, callback };
         follows.add(entry);
-        callback(tab.documents.get(name) ?? []);
+        // As a session does it: later, once the documents are read.
+        queueMicrotask(() => follows.has(entry) && callback(tab.documents.get(name) ?? []));
         return () => follows.delete(entry);
       },
       fileProperties: (name) => Object.entries(SCHEMA[name].properties).flatMap(([property, type]) => (type.startsWith("file") ? [property] : [])),

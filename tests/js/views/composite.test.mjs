@@ -76,6 +76,23 @@ test("a stopped callback, an ended subscription and a closed session are told no
   await assert.rejects(composite.whenReady(), { code: "closed" });
 });
 
+test("once the last callback has stopped, nothing is read any more, also after the subscriptions began again", async () => {
+  const { session, core, composite } = await open();
+  const [first, second] = [recorder(), recorder()];
+  const stopFirst = composite.subscribe(first.callback);
+  await first.calls(1);
+  for (const [name, match] of [["Tree", { key: ["t"] }], ["Twig", { tree: "t" }], ["Vine", { tree: "t" }]]) session.unsubscribe(name, match);
+  const stopSecond = composite.subscribe(second.callback);
+  await second.calls(1);
+  stopSecond();
+  stopFirst();
+  await settled();
+  const reads = core.called("read");
+  core.put(tree, { name: "t" });
+  await settled();
+  assert.equal(core.called("read"), reads);
+});
+
 test("a class that is not `in` the document's is refused by name", async () => {
   const { session } = await openFake(schema);
   assert.throws(() => session.document("Twig", ["t", "a"], { items: ["Vine"] }), { code: "bad_option", message: /Vine is not `in` Twig/ });
