@@ -33,7 +33,7 @@ impl Related for WriteTx<'_> {
     /// A tombstone may tell no more of its group.
     fn has_hashed(&mut self, rule: &Membership, hash: &str) -> Result<bool> {
         let of = (self.org, self.caller.account.as_str());
-        let held = memberships(self.tx.snapshot(), &self.instance.seal, of, rule, self.now)?;
+        let held = memberships(self.tx.snapshot(), &self.instance.seal, of, rule, self.time)?;
         Ok(held.iter().any(|(group, map)| group == hash && rule.is_met_by(map)))
     }
 

@@ -191,3 +191,28 @@ fn r100_the_end_of_a_document_is_told_to_those_who_could_follow_it() {
     engine.write("o", |w| w.delete("Member", &member)).unwrap();
     assert_eq!(told("ada", true), [false, true, false, false, false]);
 }
+
+/// The clock was ahead for a while: `now` stays there, and a membership holds until its end by the clock.
+#[test]
+fn r99_a_membership_holds_until_its_end_by_the_clock_for_what_is_gone_as_well() {
+    let schema = r#"{
+        "Member": { "key": ["group", "account"], "collections": { "account": { "key": ["account"] } },
+            "rights": { "create": "admin", "update": "admin", "delete": "admin" } },
+        "Post": { "key": ["id"], "collections": { "group": { "key": ["group"] } },
+            "rights": { "read": { "in": "Member", "by": "group" }, "delete": { "in": "Member", "by": "group" } } }
+    }"#;
+    let (engine, clock) = engine_of(schema);
+    let member = doc(&[("group", "g"), ("account", "bob")]);
+    store(&engine, "Member", ending(member, MINUTE + 3));
+    for id in ["there", "gone"] {
+        store(&engine, "Post", doc(&[("id", id), ("group", "g")]));
+    }
+    engine.write("o", |w| w.delete("Post", &doc(&[("id", "gone")]))).unwrap();
+    clock.set(NOON + 5 * 60_000);
+    store(&engine, "Post", doc(&[("id", "ahead"), ("group", "h")]));
+    clock.set(NOON);
+    let mut bob = Client::new(&engine, "o", "bob");
+    assert_eq!((bob.delete("Post", &["there"]), bob.delete("Post", &["gone"])), ("ok".into(), "not_found".into()));
+    clock.set(NOON + 3 * 60_000);
+    assert_eq!(bob.delete("Post", &["gone"]), "forbidden");
+}
