@@ -7,7 +7,7 @@ import { OfflineStatus, type OfflineState } from "./offline/status.js";
 export type { OfflineState, OfflineStatus };
 
 /** Milliseconds between two looks for a newer version, at least. */
-const LOOK_EVERY_MS = 60_000;
+const CHECK_EVERY_MS = 60_000;
 /** A worker that does not answer for so long is taken for one of another make. */
 const ANSWER_WITHIN_MS = 30_000;
 
@@ -83,7 +83,7 @@ class Registered implements Offline {
   readonly #url: URL;
   readonly #registration: Promise<ServiceWorkerRegistration | undefined>;
   readonly #ends = new AbortController();
-  #lookedAt = 0;
+  #checkedAt = 0;
   #known: ServiceWorker | undefined;
 
   constructor(url: URL) {
@@ -93,7 +93,7 @@ class Registered implements Offline {
   }
 
   async check(): Promise<void> {
-    this.#lookedAt = Date.now();
+    this.#checkedAt = Date.now();
     await (await this.#registration)?.update().catch(() => {
       // No network, or the worker's file is gone: the version that is kept goes on.
     });
@@ -115,7 +115,7 @@ class Registered implements Offline {
     container.addEventListener("message", ({ data }) => this.#heard(data as Partial<Failed> | null), { signal });
     try {
       const registration = await container.register(this.#url, { scope: scopeOf(this.#url), updateViaCache: "none" });
-      this.#lookedAt = Date.now();
+      this.#checkedAt = Date.now();
       this.#watch(registration, signal);
       return registration;
     } catch (cause) {
@@ -127,19 +127,19 @@ class Registered implements Offline {
 
   #watch(registration: ServiceWorkerRegistration, signal: AbortSignal): void {
     const follow = (worker: ServiceWorker | null): void => {
-      worker?.addEventListener("statechange", () => this.#look(registration), { signal });
-      this.#look(registration);
+      worker?.addEventListener("statechange", () => this.#noteActive(registration), { signal });
+      this.#noteActive(registration);
     };
     follow(registration.installing ?? registration.waiting ?? registration.active);
     registration.addEventListener("updatefound", () => follow(registration.installing), { signal });
     document.addEventListener(
       "visibilitychange",
-      () => void (!document.hidden && Date.now() - this.#lookedAt >= LOOK_EVERY_MS && this.check()),
+      () => void (!document.hidden && Date.now() - this.#checkedAt >= CHECK_EVERY_MS && this.check()),
       { signal },
     );
   }
 
-  #look({ active }: ServiceWorkerRegistration): void {
+  #noteActive({ active }: ServiceWorkerRegistration): void {
     if (active?.state !== "activated" || active === this.#known) return;
     // A later worker than the first one that this page has met is a newer version.
     if (this.#known) this.status.set({ update: true });

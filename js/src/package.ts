@@ -103,6 +103,6 @@ export function carry(load: () => PromiseLike<InitInput>, isDefault = false): vo
 
 /** @internal An opener of sessions whose failures cannot reach those of the page. Instances share the compiled code. */
 export function opener(): OpenInMemory {
-  const own = wasm.twin();
+  const own = wasm.copy();
   return (options, databases) => openWith(own, options, databases);
 }

@@ -18,7 +18,7 @@ export interface DevtoolsOptions {
 const TABS: readonly Tab[] = [overview, subscriptions, documents, operations, network, storage, report];
 const NAME = "escale-devtools";
 /** How often a live tab looks at figures that have no event of their own. */
-const LOOK_MS = 1_000;
+const REDRAW_MS = 1_000;
 
 // A server that renders pages imports this module too, and has no elements.
 const Base = globalThis.HTMLElement ?? Object;
@@ -84,8 +84,8 @@ export class EscaleDevtools extends Base {
     this.#button.hidden = !this.#box.hidden;
     this.#drawTabs();
     if (this.#session) {
-      this.#stop = recorderOf(this.#session).use(() => this.#look());
-      this.#timer = setInterval(() => this.#look(), LOOK_MS);
+      this.#stop = recorderOf(this.#session).use(() => this.#redrawLive());
+      this.#timer = setInterval(() => this.#redrawLive(), REDRAW_MS);
     }
     void this.refresh();
   }
@@ -108,7 +108,7 @@ export class EscaleDevtools extends Base {
   async refresh(): Promise<void> {
     if (this.#box.hidden) return;
     const turn = ++this.#drawing;
-    const own = this.#own().find((child) => child.dataset["tab"] === this.#current);
+    const own = this.#slottedTabs().find((child) => child.dataset["tab"] === this.#current);
     if (own) {
       this.#swap(h("div", {}, h("slot", { name: slotOf(own) })));
       return;
@@ -147,17 +147,17 @@ export class EscaleDevtools extends Base {
   }
 
   /** Draws a live tab again, if somebody can see it. */
-  #look(): void {
+  #redrawLive(): void {
     const tab = TABS.find(({ id }) => id === this.#current);
     if (tab?.isLive && !document.hidden && this.checkVisibility()) void this.refresh();
   }
 
-  #own(): HTMLElement[] {
+  #slottedTabs(): HTMLElement[] {
     return [...this.querySelectorAll<HTMLElement>(":scope > [data-tab]")];
   }
 
   #drawTabs(): void {
-    const own = this.#own();
+    const own = this.#slottedTabs();
     for (const child of own) child.slot = slotOf(child);
     const tabs = [...TABS, ...own.map((child) => ({ id: child.dataset["tab"] ?? "", title: child.dataset["tab"] ?? "" }))];
     if (!tabs.some(({ id }) => id === this.#current)) this.#current = "overview";

@@ -7,7 +7,7 @@ import type { FileRef } from "../session/files.js";
 import { CHUNK, FILE_MAX, isListed, listOf, shaOf } from "./address.js";
 import type { Catalogue } from "./catalogue.js";
 import { fault, full, toFault } from "./faults.js";
-import type { Room } from "./room.js";
+import type { Space } from "./space.js";
 import type { Tabs } from "./tabs.js";
 
 /** The bytes of a file, in any form. */
@@ -21,7 +21,7 @@ export interface About {
 
 interface Parts {
   readonly catalogue: Catalogue;
-  readonly room: Room;
+  readonly space: Space;
   readonly tabs: Tabs;
 }
 
@@ -37,12 +37,12 @@ export async function add(parts: Parts, data: Data, about: About): Promise<FileR
   }
 }
 
-async function addOnce({ catalogue, room, tabs }: Parts, data: Data, about: About): Promise<FileRef> {
+async function addOnce({ catalogue, space, tabs }: Parts, data: Data, about: About): Promise<FileRef> {
   const put = async (digest: string, bytes: Bytes): Promise<string> => {
-    if (!(await room.has(bytes.length))) throw full();
+    if (!(await space.has(bytes.length))) throw full();
     const sealed = await catalogue.sealed(digest, bytes);
     // Chromium keeps each chunk in a file of its own, and syncs only those of a durable transaction.
-    await room.write(() => catalogue.store.write({ put: [sealed], isDurable: true }));
+    await space.write(() => catalogue.store.write({ put: [sealed], isDurable: true }));
     const [, name] = sealed;
     catalogue.note([name], []);
     return name;
@@ -61,7 +61,7 @@ async function addOnce({ catalogue, room, tabs }: Parts, data: Data, about: Abou
     }
     const sha = isListed(size) ? await shaOf(listOf(chunks)) : (chunks[0] as string);
     const [now, have] = [Date.now(), [...names.values()]];
-    await room.write(() =>
+    await space.write(() =>
       // The bytes of a file can be the list of a longer one. Its record has both.
       catalogue.save(sha, (entry) => ({ key: sha, size, chunks, ...(entry && isListed(entry.size) && entry), added: now, read: now }), { have, isDurable: true }),
     );

@@ -8,7 +8,7 @@ import type { FileRef, FilesHost } from "../session/files.js";
 import type { Stop } from "../views/view.js";
 import type { Catalogue, Rule } from "./catalogue.js";
 import { toFault } from "./faults.js";
-import { inTurn, rounds, type Pauses } from "./pauses.js";
+import { concurrently, retryRounds, type Pauses } from "./retry.js";
 import type { Plan } from "./plan.js";
 import type { Reading } from "./reading.js";
 import type { Remote } from "./remote.js";
@@ -59,7 +59,7 @@ export function keepingOf(parts: Parts): Keeping {
     try {
       states.set(sha, { phase: "loading" });
       const chunks = await reading.chunks(ref);
-      await inTurn(plan.places(ref), async (place) => {
+      await concurrently(plan.places(ref), async (place) => {
         if (remote.isOpen() && plan.wanted().has(sha)) await reading.chunk(ref, chunks, place, true);
       });
       states.set(sha, null);
@@ -71,7 +71,7 @@ export function keepingOf(parts: Parts): Keeping {
     }
   };
 
-  const go = rounds(parts, () => plan.toLoad().map(({ sha }) => sha), () => inTurn(plan.toLoad(), load));
+  const go = retryRounds(parts, () => plan.toLoad().map(({ sha }) => sha), () => concurrently(plan.toLoad(), load));
 
   /** Follows exactly the rules that there are, if this session leads. */
   const follow = (): void => {

@@ -10,11 +10,11 @@ import { cipherOf } from "./cipher.js";
 import { DatabaseStore } from "./database.js";
 import { closed, fault, toFault } from "./faults.js";
 import { keepingOf, type Keeping } from "./keeping.js";
-import { pausesOf } from "./pauses.js";
+import { pausesOf } from "./retry.js";
 import { planOf, usage, type Reason } from "./plan.js";
 import { readingOf } from "./reading.js";
 import { remoteOf } from "./remote.js";
-import { roomOf, type Room } from "./room.js";
+import { spaceOf, type Space } from "./space.js";
 import { statesOf, type Doing } from "./states.js";
 import { MemoryStore } from "./store.js";
 import { tabsOf, type TabMessage } from "./tabs.js";
@@ -48,7 +48,7 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
   };
   /** Removes a cache that has grown too large. */
   const trim = (): void => {
-    if (leads) room.trim().catch(fail);
+    if (leads) space.trim().catch(fail);
   };
 
   /** News of another tab. */
@@ -66,8 +66,8 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
     if (isNew) states.forget();
     for (const [sha, what] of doing) states.set(sha, what as Doing | null, false);
     if (hello && leads) tabs.post({ doing: states.all() });
-    if (news === "made") room.made();
-    else if (news && leads) room.trim(0).then(() => tabs.post({ room: "made" }), fail);
+    if (news === "made") space.made();
+    else if (news && leads) space.trim(0).then(() => tabs.post({ room: "made" }), fail);
   };
 
   /** Why the device keeps each file, at this moment. */
@@ -96,8 +96,8 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
   const remote = remoteOf(host, signal);
   const plan = planOf(catalogue, () => host.status.leads && remote.isOpen());
   const common = { host, catalogue, tabs, states, pauses, isMemory, reasons, trim, remote, plan };
-  const room: Room = roomOf({ ...common, knowsReasons: () => keeping.isComplete() });
-  const reading = readingOf({ ...common, room });
+  const space: Space = spaceOf({ ...common, knowsReasons: () => keeping.isComplete() });
+  const reading = readingOf({ ...common, space });
   const uploads = uploadsOf(common);
   const keeping: Keeping = keepingOf({ ...common, reading });
   catalogue.onChange = (key) => states.changed(key);
@@ -112,7 +112,7 @@ function assemble(host: FilesHost, catalogue: Catalogue, isMemory: boolean): Ope
   const files: Files = {
     async add(data, about = {}) {
       if (signal.aborted) throw closed();
-      const ref = await add({ catalogue, room, tabs }, data, about);
+      const ref = await add({ catalogue, space, tabs }, data, about);
       uploads.go();
       return ref;
     },

@@ -6,10 +6,10 @@ import type { FileRef } from "../session/files.js";
 import { CHUNK, countOf, DIGEST, digestsOf, isListed, lengthOf, shaOf } from "./address.js";
 import type { Catalogue, Sealed } from "./catalogue.js";
 import { fault, full, toFault } from "./faults.js";
-import type { Pauses } from "./pauses.js";
+import type { Pauses } from "./retry.js";
 import { CACHE_MAX } from "./plan.js";
 import { AT_ONCE, type Remote } from "./remote.js";
-import type { Room } from "./room.js";
+import type { Space } from "./space.js";
 import type { Tabs } from "./tabs.js";
 
 /** How often bytes are requested again. */
@@ -21,7 +21,7 @@ const READ_MS = 60_000;
 interface Parts {
   readonly catalogue: Catalogue;
   readonly remote: Remote;
-  readonly room: Room;
+  readonly space: Space;
   readonly tabs: Tabs;
   readonly pauses: Pauses;
 }
@@ -41,7 +41,7 @@ export interface Reading {
   stream(ref: FileRef, range: Range): ReadableStream<Uint8Array>;
 }
 
-export function readingOf({ catalogue, remote, room, tabs, pauses }: Parts): Reading {
+export function readingOf({ catalogue, remote, space, tabs, pauses }: Parts): Reading {
   /** Bytes of the server that match their hash and their length. Errors: `file_damaged`, after four attempts. */
   const load = async (sha: string, length: number): Promise<Bytes> => {
     for (let again = 0; ; again++) {
@@ -59,7 +59,7 @@ export function readingOf({ catalogue, remote, room, tabs, pauses }: Parts): Rea
   /** Keeps a chunk, and the record of its file. */
   const keep = async ({ sha, size }: FileRef, chunks: readonly string[], put: readonly Sealed[]): Promise<void> => {
     const read = Date.now();
-    await room.write(() =>
+    await space.write(() =>
       catalogue.save(sha, (entry) => (entry && (entry.size === size || !isListed(size)) ? entry : { key: sha, size, added: 0, read, chunks }), { put }),
     );
     tabs.post({ put: put.map(([, name]) => name), record: sha });
@@ -95,9 +95,9 @@ export function readingOf({ catalogue, remote, room, tabs, pauses }: Parts): Rea
       return bytes?.length === length ? bytes : undefined;
     };
     const fetched = async (): Promise<Bytes> => {
-      if (isKept && !(await room.has(length))) throw full();
+      if (isKept && !(await space.has(length))) throw full();
       const bytes = await load(digest, length);
-      const hasRoom = isKept || (ref.size <= CACHE_MAX && (await room.has(length)));
+      const hasRoom = isKept || (ref.size <= CACHE_MAX && (await space.has(length)));
       const kept = hasRoom && catalogue.sealed(digest, bytes).then((put) => keep(ref, chunks, [put]));
       // Shown all the same if it cannot be kept: a cache is no promise.
       await (isKept ? kept : kept && kept.catch(() => {}));

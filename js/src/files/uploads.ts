@@ -8,7 +8,7 @@ import type { FilesHost } from "../session/files.js";
 import { listOf } from "./address.js";
 import type { Catalogue, Entry } from "./catalogue.js";
 import { fault, refusalOf, toFault } from "./faults.js";
-import { inTurn, rounds, type Pauses } from "./pauses.js";
+import { concurrently, retryRounds, type Pauses } from "./retry.js";
 import type { Effect, Effects, Plan } from "./plan.js";
 import type { Remote } from "./remote.js";
 import type { States } from "./states.js";
@@ -58,10 +58,10 @@ export function uploadsOf(parts: Parts): Uploads {
         await run(plan.answered(files, there, epoch));
       }),
     send: (files) =>
-      inTurn(files, (file) =>
+      concurrently(files, (file) =>
         guard([file], async () => {
           await run(plan.sending(file));
-          await inTurn(new Set(file.chunks), (digest) => run(plan.turn(file, digest)));
+          await concurrently(new Set(file.chunks), (digest) => run(plan.turn(file, digest)));
           await run(plan.sent(file));
         }),
       ),
@@ -90,7 +90,7 @@ export function uploadsOf(parts: Parts): Uploads {
   };
 
   /** Goes through all that is needed, once. */
-  const go = rounds(parts, () => (host.status.leads ? plan.needed() : []), async () => {
+  const go = retryRounds(parts, () => (host.status.leads ? plan.needed() : []), async () => {
     const entries: [string, Entry | undefined][] = [];
     for (const sha of plan.needed()) entries.push([sha, await catalogue.find(sha)]);
     await run(plan.found(entries));

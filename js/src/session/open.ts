@@ -5,7 +5,7 @@ import type { CoreOptions, CoreStatus, Ending, OperationNews } from "../wasm/cor
 import { Device, type DeviceHost } from "../wasm/device.js";
 import { Documents } from "../views/documents.js";
 import { raise, toEscaleError, type EscaleError } from "../base/errors.js";
-import { Living } from "../wasm/living.js";
+import { Supervisor } from "../wasm/supervisor.js";
 import type { Operations } from "../writes/operation-types.js";
 import { checkOptions, type OpenOptions } from "./options.js";
 import { report } from "../base/report.js";
@@ -36,12 +36,12 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
     const device = new Device(wasm, host);
     const opened = await device.open();
     // From here on nothing that a session keeps refers to `options` or `checked`, because they hold a passphrase.
-    const living = new Living(opened, {
+    const supervisor = new Supervisor(opened, {
       reopen: () => device.reopen(),
       recovered: () => session.recovered(),
       ended: (error) => session.died(error),
     });
-    const { core } = living;
+    const { core } = supervisor;
     const onError = (error: unknown): void => status.fail(error);
     const documents = new Documents(core, options.schema, onError);
     const views = new Views(core, options.schema.classes, documents, status, onError, {
@@ -50,7 +50,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
     });
     const session: Session<S, O> = new Session<S, O>({
       core,
-      living,
+      supervisor,
       schema: options.schema,
       resolvesConflicts: resolvesBy(checked.policies),
       status,
@@ -67,7 +67,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
     entry?.follow(session, status);
     host.follow(views, session);
     link?.start(core, meansOf(session as unknown as Session, host, checked, server));
-    device.watch(living);
+    device.watch(supervisor);
     return session;
   } catch (error) {
     host.forget();

@@ -3,7 +3,7 @@
 import type { Device } from "../wasm/device.js";
 import type { Core } from "../wasm/core.js";
 import type { Documents } from "../views/documents.js";
-import type { Living } from "../wasm/living.js";
+import type { Supervisor } from "../wasm/supervisor.js";
 import type { AccountEntry } from "./entry.js";
 import type { FileLink } from "./file-link.js";
 import type { LiveStatus } from "./status.js";
@@ -21,7 +21,7 @@ export interface Parts<S extends SchemaDeclaration> {
   documents: Documents;
   views: Views;
   /** Keeps the core alive. */
-  living: Living;
+  supervisor: Supervisor;
   /** Decides where the core works. */
   device: Device;
   /** The account that the session has entered, if it has any. */

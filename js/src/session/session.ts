@@ -9,7 +9,7 @@ import type { Device } from "../wasm/device.js";
 import type { Documents } from "../views/documents.js";
 import { EscaleError, raise, toEscaleError } from "../base/errors.js";
 import { checkSweep, type Journal, type Swept } from "../writes/journal.js";
-import type { Living } from "../wasm/living.js";
+import type { Supervisor } from "../wasm/supervisor.js";
 import { documentOf } from "../schema/migrate.js";
 import type {
   ArgsOf,
@@ -65,7 +65,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly #documents: Documents;
   readonly #views: Views;
   readonly #writes: Writes;
-  readonly #living: Living;
+  readonly #supervisor: Supervisor;
   readonly #device: Device;
   readonly #forgetSecrets: () => void;
   readonly #entry: AccountEntry | undefined;
@@ -75,7 +75,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** @internal */
   constructor(parts: Parts<S>) {
     this.#core = parts.core;
-    this.#living = parts.living;
+    this.#supervisor = parts.supervisor;
     this.#device = parts.device;
     this.#forgetSecrets = parts.forgetSecrets;
     this.#entry = parts.entry;
@@ -376,7 +376,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** The document of a key, if it can be given without waiting. Errors are ignored: the slow path throws them again. */
   #getAtOnce(className: string, key: unknown, find: () => number): object | undefined {
-    if (this.#closing || !this.#living.isReady) return undefined;
+    if (this.#closing || !this.#supervisor.isReady) return undefined;
     try {
       const document = this.#documents.at(className, checkKey(key));
       if (document) return document;
@@ -445,7 +445,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
       return await this.guard(call);
     } catch (error) {
       if (this.#errorOf(error).code !== "panicked") throw this.#errorOf(error);
-      await this.#living.settled();
+      await this.#supervisor.settled();
       return this.#ask(call);
     }
   }
@@ -471,13 +471,13 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** The error for the caller. After a panic the core cannot be trusted: another one replaces it, or the session ends. */
   #errorOf(thrown: unknown): EscaleError {
     const error = toEscaleError(thrown);
-    if (error.code === "panicked" && this.#living.diesWithInstance) this.died(error);
+    if (error.code === "panicked" && this.#supervisor.diesWithInstance) this.died(error);
     return error;
   }
 
   /** @internal Ends the session. A second call waits for the same end. */
   end(word: Ending): Promise<void> {
-    this.#living.end();
+    this.#supervisor.end();
     this.#device.end();
     this.#closing ??= (async () => {
       this.#views.endAll();
@@ -498,7 +498,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   #dispose(word: Ending = "closed"): void {
     this.#files?.end();
-    this.#living.free();
+    this.#supervisor.free();
     this.#device.end();
     this.#forgetSecrets();
     this.#views.endAll();

@@ -35,7 +35,7 @@ export class Leases {
   readonly #end: (def: string) => void;
   /** The store's name, once known. */
   #name = "";
-  #looking: Timer;
+  #checking: Timer;
 
   constructor(core: LeaseCore, status: LeaseStatus, begin: (def: string, lease: number) => void, end: (def: string) => void) {
     this.#core = core;
@@ -43,7 +43,7 @@ export class Leases {
     this.#begin = begin;
     this.#end = end;
     // Holders have so long to appear after an opening.
-    this.#looking = later(() => this.#look(), AGAIN_MS);
+    this.#checking = later(() => this.#endOverdue(), AGAIN_MS);
   }
 
   /** The lease of a subscription that holders began, as the device keeps it; 0 for all others. */
@@ -87,7 +87,7 @@ export class Leases {
 
   /** The session is over. */
   stop(): void {
-    clearTimeout(this.#looking);
+    clearTimeout(this.#checking);
   }
 
   /** Gives the device the lease, if it has changed: with the day, or with a longer time. This also subscribes. */
@@ -130,7 +130,7 @@ export class Leases {
   }
 
   /** In the tab that leads, ends the subscriptions that nobody has held for longer than their time. */
-  #look(): void {
+  #endOverdue(): void {
     try {
       for (const def of this.#status.leads ? this.#core.subscriptions() : []) {
         const { lease } = this.#core.list(def);
@@ -143,7 +143,7 @@ export class Leases {
     } catch {
       // The core has just died.
     }
-    this.#looking = later(() => this.#look(), DAY_MS);
+    this.#checking = later(() => this.#endOverdue(), DAY_MS);
   }
 
   /** Whether no other tab has the store open: its components may hold the same subscription. */

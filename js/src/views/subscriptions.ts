@@ -191,7 +191,7 @@ export class Subscriptions {
     queueMicrotask(() => {
       this.#isScheduled = false;
       try {
-        this.#look();
+        this.#review();
       } catch {
         // The core has just died: the next one is asked.
       }
@@ -275,7 +275,7 @@ export class Subscriptions {
     this.#lists.onError(this.#noPlace);
   }
 
-  #look(): void {
+  #review(): void {
     if (this.#status.phase === "closed") return;
     this.#wanted = this.#begun = undefined;
     for (const def of [...this.#covered.keys()]) {

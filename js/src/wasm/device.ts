@@ -6,7 +6,7 @@
 import type { Core, CoreOptions, CoreStatus, Host } from "./core.js";
 import { type EscaleError, stopped, toEscaleError } from "../base/errors.js";
 import type { ErrorCode } from "../base/error-codes.js";
-import { closeCore, type Living, type Opened } from "./living.js";
+import { closeCore, type Supervisor, type Opened } from "./supervisor.js";
 import { storeOf, type Wasm } from "./wasm.js";
 
 /** The wait before the first new attempt to open a device that refused. Each later wait is twice the one before. */
@@ -57,7 +57,7 @@ export class Device {
   #refusal: EscaleError | undefined;
   /** The relay through which the session hears the core in memory. */
   #relay: Relay | undefined;
-  #living: Living | undefined;
+  #supervisor: Supervisor | undefined;
   #next: Next | undefined;
   /** The defs unsubscribed while the core is in memory. The device may still be subscribed to them. */
   readonly #ended = new Set<string>();
@@ -98,13 +98,13 @@ export class Device {
   reopen(): Promise<Opened> {
     if (!this.#refusal) return opening(this.#wasm, this.#host.how(), this.#host);
     this.#relay?.end();
-    this.#relay = new Relay(this.#host, true, () => this.#look());
+    this.#relay = new Relay(this.#host, true, () => this.#scheduleCheck());
     return opening(this.#wasm, { ...this.#host.how(), inMemory: true }, this.#relay);
   }
 
   /** The core is at work. If it is in memory, the device is retried from now on. */
-  watch(living: Living): void {
-    this.#living = living;
+  watch(supervisor: Supervisor): void {
+    this.#supervisor = supervisor;
     if (this.#refusal) this.#later();
   }
 
@@ -139,12 +139,12 @@ export class Device {
         this.#later();
         return;
       }
-      const relay = new Relay(this.#host, false, () => this.#look());
+      const relay = new Relay(this.#host, false, () => this.#scheduleCheck());
       const opened = await opening(this.#wasm, how, relay);
       this.#next = { opened, relay, mode: how.mode, since: performance.now() };
       if (this.#isOver) this.#drop();
       else this.#subscribe(opened.core);
-      this.#look();
+      this.#scheduleCheck();
     } catch (error) {
       this.#drop();
       if (this.#isOver) return;
@@ -159,7 +159,7 @@ export class Device {
   /** Subscribes the core on the device to everything that the core in memory is subscribed to. */
   #subscribe(next: Core): void {
     const known = new Set(next.subscriptions());
-    const core = this.#living?.core;
+    const core = this.#supervisor?.core;
     for (const def of core?.subscriptions() ?? []) if (!known.has(def)) next.subscribe(def, core?.list(def).lease ?? 0);
   }
 
@@ -167,7 +167,7 @@ export class Device {
    * Something changed in one of the two cores. The check is deferred, because the core that reports it is in the middle
    * of a call.
    */
-  #look(): void {
+  #scheduleCheck(): void {
     if (!this.#next || this.#isOver) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#change(), 0);
@@ -175,15 +175,15 @@ export class Device {
 
   #change(): void {
     const next = this.#next;
-    const living = this.#living;
-    if (!next || !living || this.#isOver) return;
+    const supervisor = this.#supervisor;
+    if (!next || !supervisor || this.#isOver) return;
     try {
       if (!next.opened.isDead() && next.mode === this.#host.how().mode) {
         this.#subscribe(next.opened.core);
         // A local document is nowhere else, as long as it exists.
-        const isFree = living.isIdle && !hasOperations(living.core) && !this.#relay?.drafts;
-        if (isFree && isAsFar(next.opened.core, living.core)) {
-          this.#swap(next, living);
+        const isFree = supervisor.isIdle && !hasOperations(supervisor.core) && !this.#relay?.drafts;
+        if (isFree && isAsFar(next.opened.core, supervisor.core)) {
+          this.#swap(next, supervisor);
           return;
         }
         if (performance.now() - next.since < PATIENCE_MS) {
@@ -199,14 +199,14 @@ export class Device {
     this.#later();
   }
 
-  #swap({ opened, relay }: Next, living: Living): void {
-    const kept = living.core.subscriptions();
+  #swap({ opened, relay }: Next, supervisor: Supervisor): void {
+    const kept = supervisor.core.subscriptions();
     for (const def of this.#ended) if (!kept.includes(def)) opened.core.unsubscribe(def);
     this.#next = this.#refusal = undefined;
     this.#relay?.end();
     this.#relay = undefined;
     this.#host.refuses(undefined);
-    living.swap(opened);
+    supervisor.swap(opened);
     // The listeners may call the session at once, so this comes last.
     relay.begin();
   }

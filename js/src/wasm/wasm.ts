@@ -57,10 +57,10 @@ export class Wasm {
   }
 
   /** Another `Wasm` with the same compiled code, and with separate instances. */
-  twin(): Wasm {
-    const twin = new Wasm(this.#make, this.#defaultUrl);
-    twin.#module = this.#module;
-    return twin;
+  copy(): Wasm {
+    const copy = new Wasm(this.#make, this.#defaultUrl);
+    copy.#module = this.#module;
+    return copy;
   }
 
   /**

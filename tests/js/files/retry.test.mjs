@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { askedIn, faultOf } from "../../../js/dist/files/faults.js";
-import { pausesOf } from "../../../js/dist/files/pauses.js";
+import { pausesOf } from "../../../js/dist/files/retry.js";
 
 const NOW = Date.parse("Sun, 06 Nov 1994 08:49:37 GMT");
 

@@ -1,4 +1,4 @@
-// Room on the device (R28): bytes with a reason survive any pressure, the rest is a cache, and a full device goes on later.
+// Space on the device (R28): bytes with a reason survive any pressure, the rest is a cache, and a full device goes on later.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

@@ -46,7 +46,7 @@ interface Parts {
  * Gives a function that begins work in rounds, if there is any and none is under way. A round that fails is repeated after a
  * pause, for as long as there is work. Files that cannot be worked on now wait, and so do those of a round that failed.
  */
-export function rounds({ remote, states, pauses }: Parts, left: () => readonly string[], round: () => Promise<void>): () => void {
+export function retryRounds({ remote, states, pauses }: Parts, left: () => readonly string[], round: () => Promise<void>): () => void {
   let isRunning = false;
   const may = (): boolean => remote.isOpen() && left().length > 0;
   const wait = (code?: string): void => {
@@ -73,7 +73,7 @@ export function rounds({ remote, states, pauses }: Parts, left: () => readonly s
 }
 
 /** Does all of it, a few at once, until something fails. */
-export async function inTurn<T>(all: Iterable<T>, step: (one: T) => Promise<unknown>): Promise<void> {
+export async function concurrently<T>(all: Iterable<T>, step: (one: T) => Promise<unknown>): Promise<void> {
   const left = [...all].reverse();
   const work = async (): Promise<void> => {
     try {

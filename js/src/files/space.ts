@@ -1,12 +1,12 @@
 /**
- * Room on the device (R28). Bytes with a reason are never removed. All others are a cache of 64 MiB, and the least recently
+ * Space on the device (R28). Bytes with a reason are never removed. All others are a cache of 64 MiB, and the least recently
  * read go first. Files leave room for documents and operations.
  */
 
 import type { EscaleError } from "../base/errors.js";
 import { sleep, wake, type Sleepers } from "../shared.js";
 import type { Catalogue, Entry, Known } from "./catalogue.js";
-import type { Pauses } from "./pauses.js";
+import type { Pauses } from "./retry.js";
 import { CACHE_MAX, evicted, unshared, type Reason } from "./plan.js";
 import { isSame } from "./store.js";
 import type { Tabs } from "./tabs.js";
@@ -32,7 +32,7 @@ interface Needs {
   readonly pauses: Pauses;
 }
 
-export interface Room {
+export interface Space {
   /** Whether a file may take so many bytes. It removes the cache if not. */
   has(bytes: number): Promise<boolean>;
   /** Writes a record; if the device is full, once more without the cache. Errors: `storage_full`. */
@@ -43,7 +43,7 @@ export interface Room {
   trim(most?: number): Promise<void>;
 }
 
-export function roomOf({ catalogue, tabs, isMemory, knowsReasons, reasons, pauses }: Needs): Room {
+export function spaceOf({ catalogue, tabs, isMemory, knowsReasons, reasons, pauses }: Needs): Space {
   /** The bytes that may be written before the next look. */
   let granted = 0;
   let clearing: Promise<void> | undefined;

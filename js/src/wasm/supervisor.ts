@@ -21,8 +21,8 @@ export interface Opened {
   giveBack: () => void;
 }
 
-/** The session's part in a recovery. */
-export interface Care {
+/** The part of a session in a recovery. */
+export interface Recovery {
   /** Opens the core again, in another instance. */
   reopen(): Promise<Opened>;
   /** Another core is in use: everything that names things of the earlier one must be renewed. */
@@ -35,25 +35,25 @@ export interface Care {
 const DEATHS_APART_MS = 10_000;
 
 /** Calls that can wait for another core, because they name nothing of the earlier one. */
-const PATIENT = ["setMode", "flush", "end", "inspect", "history", "sweep", "query"] as const satisfies (keyof Core)[];
+const RETRYABLE = ["setMode", "flush", "end", "inspect", "history", "sweep", "query"] as const satisfies (keyof Core)[];
 /** Whether a call has reached its goal if the core ends meanwhile. */
 const isEnding = (name: Call, [word]: unknown[]): boolean => name === "end" && word !== "wiped";
 /** Calls that fail if there is no core. */
-type Impatient =
+type Immediate =
   | "def" | "subscribe" | "unsubscribe" | "subscriptions" | "list" | "changes" | "read" | "find" | "watch" | "meta" | "write" | "amend" | "discard"
   | "operations" | "settleFiles" | "files" | "fileKeys" | "lostByServer" | "changePassphrase" | "memory";
 /** Every method of {@link Core}: a new one must be on one of the two lists, or `get` below does not compile. */
-type Call = (typeof PATIENT)[number] | Impatient;
+type Call = (typeof RETRYABLE)[number] | Immediate;
 
 /**
  * The core of a session, in whichever instance of the wasm it currently is. If an instance dies of a bug, its waiting
  * calls fail with `panicked`. Then the core is opened again from the records on the device.
  */
-export class Living {
+export class Supervisor {
   /** The core: a proxy that calls the method in the current instance. */
   readonly core: Core;
   /** Dropped with the session, because it knows the secret that the core was opened with. */
-  #care: Care | undefined;
+  #session: Recovery | undefined;
   /** Removes the listener for the instance's death. */
   #stop: (() => void) | undefined;
   #opened: Opened | undefined;
@@ -65,8 +65,8 @@ export class Living {
   /** Functions that fail the waiting calls. */
   readonly #waiting = new Set<(error: EscaleError) => void>();
 
-  constructor(opened: Opened, care: Care) {
-    this.#care = care;
+  constructor(opened: Opened, session: Recovery) {
+    this.#session = session;
     this.diesWithInstance = opened.onDeath === undefined;
     this.core = new Proxy({} as Core, {
       get: (_, name) =>
@@ -96,7 +96,7 @@ export class Living {
     const old = this.#opened;
     this.#stop?.();
     this.#live(opened);
-    this.#care?.recovered();
+    this.#session?.recovered();
     if (old) closeCore(old);
   }
 
@@ -117,7 +117,7 @@ export class Living {
   free(): void {
     this.#isOver = true;
     const opened = this.#opened;
-    this.#opened = this.#care = undefined;
+    this.#opened = this.#session = undefined;
     this.#stop?.();
     this.#stop = undefined;
     if (!opened) return;
@@ -134,7 +134,7 @@ export class Living {
     const opened = this.#opened;
     if (!opened && this.#isOver && !this.#recovery) throw raise("closed", "the session is closed");
     if (!opened || opened.isDead()) {
-      if ((PATIENT as readonly Call[]).includes(name)) return this.#late(name, values);
+      if ((RETRYABLE as readonly Call[]).includes(name)) return this.#late(name, values);
       throw raise("panicked", "the wasm stopped on a bug, and is being started again");
     }
     let result: unknown;
@@ -196,7 +196,7 @@ export class Living {
     if (this.#isOver || isAgain) {
       this.#recovery = undefined;
       for (const fail of waiting) fail(panicked);
-      if (!this.#isOver) this.#care?.ended(panicked);
+      if (!this.#isOver) this.#session?.ended(panicked);
       return;
     }
     this.#recovery = this.#recover(released, panicked);
@@ -206,18 +206,18 @@ export class Living {
   async #recover(released: Promise<void>, panicked: EscaleError): Promise<void> {
     try {
       await released;
-      if (!this.#care) return;
-      const opened = await this.#care.reopen();
-      if (!this.#care) {
+      if (!this.#session) return;
+      const opened = await this.#session.reopen();
+      if (!this.#session) {
         closeCore(opened);
         return;
       }
       this.#live(opened);
       if (this.#isOver) await opened.core.end("closed");
-      else this.#care.recovered();
+      else this.#session.recovered();
     } catch (cause) {
       this.#opened = undefined;
-      if (!this.#isOver) this.#care?.ended(raise("panicked", panicked.message, toEscaleError(cause)));
+      if (!this.#isOver) this.#session?.ended(raise("panicked", panicked.message, toEscaleError(cause)));
     } finally {
       this.#recovery = undefined;
     }
