@@ -372,8 +372,8 @@ impl Backend for RealServer {
         })
     }
 
-    fn upset_files(&mut self, fault: FilesFault) {
-        self.files.store.upset(fault);
+    fn inject_file_fault(&mut self, fault: FilesFault) {
+        self.files.store.inject_fault(fault);
     }
 
     fn end_files(&mut self, now: u64) {

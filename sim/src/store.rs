@@ -109,7 +109,7 @@ impl SlowFiles {
         BEGAN.set(self.state().now);
     }
 
-    pub fn upset(&self, fault: FilesFault) {
+    pub fn inject_fault(&self, fault: FilesFault) {
         let mut state = self.state();
         match fault {
             FilesFault::LatePut { ms, twice } => state.late_put = Some((ms, twice)),

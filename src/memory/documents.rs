@@ -137,7 +137,7 @@ impl Documents {
         let (place, _) = self.all.put(key, document, false);
         // Each index is used once, and nothing else takes an id before the opening ends.
         let id = place as u32 + 1;
-        if let Some(document) = self.all.at_mut(place) {
+        if let Some(document) = self.all.value_mut(place) {
             document.id = id;
         }
         self.placed_ids = self.placed_ids.max(id);

@@ -90,7 +90,7 @@ impl<K: Eq + Hash, V> Slab<K, V> {
     }
 
     /// The value at an index, mutable.
-    pub fn at_mut(&mut self, place: usize) -> Option<&mut V> {
+    pub fn value_mut(&mut self, place: usize) -> Option<&mut V> {
         self.entries.get_mut(place)?.as_mut().map(|(_, value)| value)
     }
 
@@ -102,7 +102,7 @@ impl<K: Eq + Hash, V> Slab<K, V> {
     /// The value of a key, mutable.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let place = self.index_of(key)?;
-        self.at_mut(place)
+        self.value_mut(place)
     }
 
     /// The same, for a caller that asks for keys in the order of their indexes. `next` is the index after the
@@ -111,7 +111,7 @@ impl<K: Eq + Hash, V> Slab<K, V> {
         let is_next = self.at(*next).is_some_and(|(found, _)| found == key);
         let place = if is_next { *next } else { self.index_of(key)? };
         *next = place + 1;
-        self.at_mut(place)
+        self.value_mut(place)
     }
 
     /// Whether there is a value of that key.

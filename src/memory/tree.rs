@@ -77,7 +77,7 @@ pub fn await_tree(memory: &mut Memory, defs: &[Def]) {
 }
 
 /// The application must learn that the state of these defs has changed.
-pub fn report(memory: &mut Memory, defs: Vec<Def>) {
+pub fn mark_changed(memory: &mut Memory, defs: Vec<Def>) {
     memory.unreported.defs.extend(defs);
 }
 

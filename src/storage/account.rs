@@ -64,7 +64,7 @@ pub async fn open_account<D: Device>(
     let opened = loop {
         // The generation is read no later than the header: a session that makes the store in between begins a
         // generation first.
-        let found = store.look().await;
+        let found = store.peek().await;
         let made = match found {
             Ok((_, Some(bytes), backup_header)) => {
                 break existing(&store, &bytes, &backup_header, options, schema, &derive, random).await;

@@ -80,7 +80,7 @@ impl Follower {
             let Account { memory, layout, store, .. } = &mut self.account;
             let found = block_on(store.get(Table::State, &layout.look_keys())).unwrap();
             let behind = std::mem::take(&mut self.behind);
-            match layout.looked(&found) {
+            match layout.read_tail(&found) {
                 Tail::Same => {
                     assert!(self.has_strayed || behind.is_empty(), "{behind:?} and nothing new");
                     assert!(layout.is_as_known(&found));

@@ -15,7 +15,7 @@ use crate::model::schema::Schema;
 use crate::store::{RecordKey, Store, Table};
 
 /// Records read in one poll.
-const LOOK_RECORDS: u64 = 16;
+const TAIL_RECORDS: u64 = 16;
 
 /// A record of the log.
 pub struct LogRecord {
@@ -59,7 +59,7 @@ impl Layout {
 
     /// The state records to poll: the first of the checkpoint, the newest, and those after it.
     pub fn look_keys(&self) -> Vec<RecordKey> {
-        let next = self.next_record..self.next_record + LOOK_RECORDS;
+        let next = self.next_record..self.next_record + TAIL_RECORDS;
         let held = [self.base, self.next_record.saturating_sub(1)];
         held.into_iter().chain(next).map(|n| self.keys.record_key(Table::State, n)).collect()
     }
@@ -67,11 +67,11 @@ impl Layout {
     /// Whether a poll of these keys found the state that this layout knows, or no state if it knows none.
     pub fn is_as_known(&self, found: &[Option<Vec<u8>>]) -> bool {
         let is_empty = self.newest.is_none() && found.iter().all(Option::is_none);
-        is_empty || matches!(self.looked(found), Tail::Same)
+        is_empty || matches!(self.read_tail(found), Tail::Same)
     }
 
     /// Reads the records that a poll of these keys found.
-    pub fn looked(&self, found: &[Option<Vec<u8>>]) -> Tail {
+    pub fn read_tail(&self, found: &[Option<Vec<u8>>]) -> Tail {
         let [Some(_), Some(newest), next @ ..] = found else { return Tail::Reload };
         if self.newest != SealId::of(newest) {
             return Tail::Reload;

@@ -238,7 +238,7 @@ fn r2_a_follower_keeps_a_document_that_another_def_holds_now() {
                 memory.adopt(opened.memory, &none, &none);
             } else {
                 let found = block_on(store.get(Table::State, &layout.look_keys())).unwrap();
-                let Tail::On(records) = layout.looked(&found) else { panic!("the log goes on") };
+                let Tail::On(records) = layout.read_tail(&found) else { panic!("the log goes on") };
                 for record in records {
                     layout.follow(memory, record);
                 }

@@ -123,7 +123,7 @@ pub trait Store {
 
     /// The first read of an opening: the generation and the header, from one point in time if the device can.
     /// Also the backup's header and high-water mark, from any time since this handle was made.
-    async fn look(&self) -> Result<(u64, Option<Vec<u8>>, BackupHeader)> {
+    async fn peek(&self) -> Result<(u64, Option<Vec<u8>>, BackupHeader)> {
         Ok((self.generation().await?, self.header().await?, self.backup_header().await?))
     }
 

@@ -18,7 +18,7 @@ use crate::sync::{Event, Machine, TabEvent};
 use crate::web::platform::clock::monotonic_ms;
 use crate::web::platform::timers::Timer;
 use crate::web::tabs::claim::{Claim, Claimed, Way};
-use crate::web::tabs::words::Words;
+use crate::web::tabs::messages::Messages;
 
 /// How often [`Tabs::tick`] runs.
 const TICK_MS: u64 = 500;
@@ -36,7 +36,7 @@ const ANSWER_LOOKED_UP_MS: u64 = 3_000;
 
 /// How often a tab polls the store by itself: with a BroadcastChannel, since messages may be lost, and
 /// without one.
-const LOOK_EVERY_MS: (u64, u64) = (5_000, 1_000);
+const POLL_EVERY_MS: (u64, u64) = (5_000, 1_000);
 
 /// If a tick comes this late, the tab was frozen.
 const FROZEN_MS: u64 = 5_000;
@@ -45,7 +45,7 @@ const FROZEN_MS: u64 = 5_000;
 pub struct Tabs {
     name: String,
     driver: Weak<Driver>,
-    words: RefCell<Option<Words>>,
+    messages: RefCell<Option<Messages>>,
     claim: RefCell<Option<Claim>>,
     timer: RefCell<Option<Timer>>,
     is_taking_over: Cell<bool>,
@@ -79,7 +79,7 @@ impl Tabs {
         let tabs = Rc::new(Tabs {
             name: lead_of(store),
             driver: Rc::downgrade(driver),
-            words: RefCell::default(),
+            messages: RefCell::default(),
             claim: RefCell::default(),
             timer: RefCell::default(),
             is_taking_over: Cell::new(false),
@@ -103,7 +103,7 @@ impl Tabs {
     /// Starts to listen and to tick, at the start of a session and each time the page is shown again.
     fn begin(self: &Rc<Self>) {
         let tabs = Rc::downgrade(self);
-        *self.words.borrow_mut() = Words::listen(&self.name, move |word| {
+        *self.messages.borrow_mut() = Messages::listen(&self.name, move |word| {
             if let Some(tabs) = tabs.upgrade().filter(|tabs| !tabs.is_away.get()) {
                 tabs.hear(word);
             }
@@ -122,7 +122,7 @@ impl Tabs {
             }
         }
         self.say("ask");
-        self.post(Event::Tab(TabEvent::Look));
+        self.post(Event::Tab(TabEvent::Poll));
         self.look_up();
         self.arm();
     }
@@ -138,8 +138,8 @@ impl Tabs {
         if self.leads() {
             self.say("bye");
         }
-        let words = self.words.borrow_mut().take();
-        drop(words);
+        let messages = self.messages.borrow_mut().take();
+        drop(messages);
     }
 
     /// The page is shown again: the tab first polls for changes that other tabs made meanwhile.
@@ -180,7 +180,7 @@ impl Tabs {
         if !self.leads() {
             return;
         }
-        let here = self.with(said::here);
+        let here = self.with(broadcast::here);
         if here != *self.announced.borrow() {
             self.say_here(here);
         }
@@ -214,8 +214,8 @@ impl Tabs {
     }
 
     fn say(&self, word: &str) {
-        if let Some(words) = &*self.words.borrow() {
-            words.say(word);
+        if let Some(messages) = &*self.messages.borrow() {
+            messages.say(word);
         }
     }
 
@@ -228,11 +228,11 @@ impl Tabs {
 
     fn hear(self: &Rc<Self>, word: &str) {
         match word.split_once(' ').unwrap_or((word, "")) {
-            ("look", _) => self.post(Event::Tab(TabEvent::Look)),
-            ("ask", _) if self.leads() => self.say_here(self.with(said::here)),
+            ("look", _) => self.post(Event::Tab(TabEvent::Poll)),
+            ("ask", _) if self.leads() => self.say_here(self.with(broadcast::here)),
             ("here", status) if !self.leads() => {
                 self.heard();
-                let (phase, refused) = said::read_here(status);
+                let (phase, refused) = broadcast::read_here(status);
                 if let Some(phase) = phase {
                     self.post(Event::Tab(TabEvent::Heard(phase)));
                 }
@@ -241,7 +241,7 @@ impl Tabs {
             ("bye", _) if !self.leads() && !Claim::is_possible() => self.take_over(),
             ("header", _) => self.read_header(),
             (word, _) => {
-                if let Some(signal) = said::signal_of(word) {
+                if let Some(signal) = broadcast::signal_of(word) {
                     self.obey(signal);
                 }
             }
@@ -338,11 +338,11 @@ impl Tabs {
             self.asked_ms.set(None);
             self.look_whether_deposed();
         }
-        let has_words = self.words.borrow().is_some();
-        let every = if has_words { LOOK_EVERY_MS.0 } else { LOOK_EVERY_MS.1 };
+        let has_messages = self.messages.borrow().is_some();
+        let every = if has_messages { POLL_EVERY_MS.0 } else { POLL_EVERY_MS.1 };
         if now - self.looked_ms.get() >= every {
             self.looked_ms.set(now);
-            self.post(Event::Tab(TabEvent::Look));
+            self.post(Event::Tab(TabEvent::Poll));
             self.look_up();
         }
         if self.leads() || self.holds_lock() {
@@ -354,7 +354,7 @@ impl Tabs {
             }
             return;
         }
-        let answer = if has_words { ANSWER_MS } else { ANSWER_LOOKED_UP_MS };
+        let answer = if has_messages { ANSWER_MS } else { ANSWER_LOOKED_UP_MS };
         match self.asked_ms.get() {
             Some(asked) if now - asked >= answer => {
                 self.heard();
@@ -378,11 +378,11 @@ impl Tabs {
     /// A frozen tab that wakes up may have lost the lead.
     fn look_whether_deposed(&self) {
         if self.leads() {
-            self.post(Event::Tab(TabEvent::Look));
+            self.post(Event::Tab(TabEvent::Poll));
         }
     }
 }
 
+pub mod broadcast;
 pub(super) mod claim;
-pub mod said;
-mod words;
+mod messages;

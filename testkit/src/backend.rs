@@ -149,7 +149,7 @@ pub trait Backend: Sized {
     }
 
     /// The store of objects has a fault.
-    fn upset_files(&mut self, _: FilesFault) {}
+    fn inject_file_fault(&mut self, _: FilesFault) {}
 
     /// Restores the last copy, and the copy of the store of objects of the same moment. Returns whether there was one.
     fn restore_files(&mut self, _now: u64) -> bool {

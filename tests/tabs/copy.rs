@@ -10,7 +10,7 @@ use escale::sync::{Event, Write};
 use escale::{Code, Error, journal::Policy};
 
 use super::ends::Play;
-use super::regressions::{NOW, lead, look, open, settle};
+use super::regressions::{NOW, lead, open, poll, settle};
 use super::tab::{Fault, LOCAL, Tab, Task, store_name};
 use escale_testkit::client::Call;
 use escale_testkit::schema::name;
@@ -85,7 +85,7 @@ fn r29_writes_of_a_local_document_that_come_twice_undo_no_later_one() {
         let device = MemoryDevice::shared();
         let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
         lead(&mut leader);
-        look(&mut follower);
+        poll(&mut follower);
         for number in 1..=count {
             let id = format!("0190b3c4-0000-7000-8000-0000000000{number:02x}");
             let data = Value::from([("id", Value::from("draft")), ("a", Value::from(number))]);
@@ -96,7 +96,7 @@ fn r29_writes_of_a_local_document_that_come_twice_undo_no_later_one() {
             assert!(follower.saved.contains(&id), "handed in");
         }
         leader.store.hold_backup();
-        look(&mut leader);
+        poll(&mut leader);
         drop((leader, follower));
         let tab = reopen(&device);
         let key = tab.machine.key_of(LOCAL, &["draft"]).expect("a key");
@@ -135,7 +135,7 @@ fn r29_a_batch_that_was_handed_in_holds_although_another_tab_deleted_a_draft_of_
         id
     };
     say(&mut leader, 1, "doc.put", of(LOCAL, "first"));
-    look(&mut follower);
+    poll(&mut follower);
     assert!(shows(&follower, LOCAL, "first"));
     say(&mut leader, 2, "doc.delete", delete("first"));
     let ops = vec![
@@ -146,8 +146,8 @@ fn r29_a_batch_that_was_handed_in_holds_although_another_tab_deleted_a_draft_of_
     let batch = say(&mut follower, 3, "batch", Value::from([("ops", Value::Array(ops))]));
     let alone = say(&mut follower, 4, "doc.delete", delete("first"));
     for _ in 0..3 {
-        look(&mut leader);
-        look(&mut follower);
+        poll(&mut leader);
+        poll(&mut follower);
     }
     assert_eq!(follower.ended[&alone].as_ref().map_err(Error::code), Err(Code::NotFound));
     for tab in [&leader, &follower, &reopen(&device)] {
@@ -180,7 +180,7 @@ fn r10_what_is_handed_in_outlives_either_database() {
         let device = MemoryDevice::shared();
         let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
         lead(&mut leader);
-        look(&mut follower);
+        poll(&mut follower);
         let own = write(&mut leader, 1);
         drop(leader);
         let handed_in = write(&mut follower, 2);
@@ -203,7 +203,7 @@ fn r10_what_is_handed_in_outlives_a_store_that_goes_under_its_tabs() {
     let device = MemoryDevice::shared();
     let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
     lead(&mut leader);
-    look(&mut follower);
+    poll(&mut follower);
     let id = write(&mut follower, 1);
     device.put_back(&store_name(), &MemoryDevice::new());
     // The follower comes first, and has nothing to repair.
@@ -212,7 +212,7 @@ fn r10_what_is_handed_in_outlives_a_store_that_goes_under_its_tabs() {
         settle(tab);
     }
     assert_eq!(pending(&leader), BTreeSet::from([id.clone()]), "the leader has it from the copy");
-    look(&mut follower);
+    poll(&mut follower);
     assert_eq!(pending(&follower), BTreeSet::from([id]));
     assert!(follower.ended.is_empty(), "nobody is told that it is over");
 }
@@ -224,7 +224,7 @@ fn r10_a_leader_that_comes_late_writes_nothing_beside() {
     let device = MemoryDevice::shared();
     let (mut first, mut second) = (open(&device, 1), open(&device, 2));
     lead(&mut first);
-    look(&mut second);
+    poll(&mut second);
     first.store.hold_backup();
     let late = write(&mut first, 1);
     lead(&mut second);
@@ -241,7 +241,7 @@ fn r10_a_leader_that_comes_late_finds_the_fence_of_whoever_led_since() {
     let device = MemoryDevice::shared();
     let (mut first, mut second, mut third) = (open(&device, 1), open(&device, 2), open(&device, 3));
     lead(&mut first);
-    look(&mut third);
+    poll(&mut third);
     first.store.hold_backup();
     let late = write(&mut first, 1);
     second.tasks.push_back(Task::TakeOver);
@@ -319,14 +319,14 @@ fn r10_a_deposed_leader_that_cannot_read_the_state_does_not_go_on_without_it() {
         }
         if fails {
             failures -= 1;
-            first.feed(Event::Tab(escale::sync::TabEvent::Look), NOW);
+            first.feed(Event::Tab(escale::sync::TabEvent::Poll), NOW);
         }
     }
     assert_eq!(failures, 0, "it asks for the whole state each time");
     assert!(first.machine.is_following() && first.saved.contains(&own));
-    look(&mut second);
+    poll(&mut second);
     for tab in [&mut first, &mut second] {
-        look(tab);
+        poll(tab);
         assert_eq!(pending(tab), BTreeSet::from([own.clone(), theirs.clone()]));
     }
 }

@@ -8,7 +8,7 @@ use escale::sync::{Event, TabEvent};
 
 use super::ends::{Play, id, open as open_tab, put};
 use super::inbox::{FULL, document, issue_twice, whole};
-use super::regressions::{NOW, lead, look, open, settle};
+use super::regressions::{NOW, lead, open, poll, settle};
 use super::tab::{Fault, Tab, Task};
 use super::told::Told;
 use escale_testkit::client::Call;
@@ -41,7 +41,7 @@ fn receive_refusal(play: &mut Play) {
 fn a_discard_that_a_deposed_leader_could_not_write_is_undone() {
     let mut play = Play::new(256 << 10);
     play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
-    look(&mut play.follower);
+    poll(&mut play.follower);
     play.follower.feed(Event::Discard(id(0)), NOW);
     step(&mut play.follower, Some(FULL));
     play.follower.tasks.push_back(Task::TakeOver);
@@ -53,7 +53,7 @@ fn a_discard_that_a_deposed_leader_could_not_write_is_undone() {
     settle(&mut play.follower);
     assert!(play.follower.machine.is_following());
     for tab in [&mut play.leader, &mut play.follower] {
-        look(tab);
+        poll(tab);
         assert_eq!(ids(tab), [id(0)]);
     }
 }
@@ -76,15 +76,15 @@ fn a_decision_that_waited_for_a_refusal_is_asked_of_the_next_leader() {
     lead(&mut play.leader);
     assert_eq!(ids(&play.leader), [id(0)], "the discard waits");
     lead(&mut play.follower);
-    look(&mut play.leader);
+    poll(&mut play.leader);
     assert!(play.leader.machine.is_following());
     play.leader.feed(Event::Woke, NOW + 60_000);
     settle(&mut play.leader);
-    look(&mut play.follower);
+    poll(&mut play.follower);
     std::mem::swap(&mut play.leader, &mut play.follower);
     play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
-    look(&mut play.leader);
-    look(&mut play.follower);
+    poll(&mut play.leader);
+    poll(&mut play.follower);
     assert!(ids(&play.leader).is_empty() && ids(&play.follower).is_empty());
 }
 
@@ -97,10 +97,10 @@ fn operations_of_the_inbox_are_over_for_a_deposed_leader_once_their_request_is_g
     play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
     play.leader.feed(Event::Discard(id(0)), NOW);
     settle(&mut play.leader);
-    look(&mut play.follower);
+    poll(&mut play.follower);
     let both = issue_twice(&mut play.follower);
     settle(&mut play.follower);
-    play.leader.feed(Event::Tab(TabEvent::Look), NOW);
+    play.leader.feed(Event::Tab(TabEvent::Poll), NOW);
     step(&mut play.leader, None);
     assert_eq!(ids(&play.leader), both);
     lead(&mut play.follower);
@@ -132,7 +132,7 @@ fn what_could_not_be_sealed_is_written_once_it_can() {
         tab.feed(Event::Woke, NOW + 60_000);
         settle(tab);
         assert!(tab.saved.contains(&id), "leads: {leads}");
-        look(&mut leader);
+        poll(&mut leader);
         assert_eq!(ids(&open(&device, 3)), [id]);
     }
 }
@@ -156,10 +156,10 @@ fn a_history_is_answered_although_the_store_cannot_be_opened_again() {
 /// A leader has taken in another tab's amendment of an operation that its own application issued, and has not written it.
 fn take_in_an_amendment(play: &mut Play) {
     play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
-    look(&mut play.follower);
+    poll(&mut play.follower);
     play.follower.feed(Event::Amend { id: id(0), new: id(1), args: Some(put(false)) }, NOW);
     settle(&mut play.follower);
-    play.leader.feed(Event::Tab(TabEvent::Look), NOW);
+    play.leader.feed(Event::Tab(TabEvent::Poll), NOW);
     step(&mut play.leader, None);
     assert_eq!(ids(&play.leader), [id(1)]);
 }
@@ -181,7 +181,7 @@ fn an_application_learns_of_an_amendment_that_its_leader_took_in_and_could_not_w
     settle(&mut play.leader);
     assert!(play.leader.machine.is_following());
     settle(&mut play.follower);
-    look(&mut play.leader);
+    poll(&mut play.leader);
     assert_eq!(ends(&play.leader), [Told::Amended(id(1))]);
 }
 
@@ -191,7 +191,7 @@ fn a_deposed_leader_tells_the_decision_that_the_next_leader_wrote() {
     let mut play = Play::new(256 << 10);
     let mut third = open_tab(&play.device, 3, 256 << 10);
     take_in_an_amendment(&mut play);
-    look(&mut third);
+    poll(&mut third);
     third.feed(Event::Discard(id(0)), NOW);
     step(&mut third, Some(FULL));
     third.tasks.push_back(Task::TakeOver);
@@ -200,6 +200,6 @@ fn a_deposed_leader_tells_the_decision_that_the_next_leader_wrote() {
     }
     settle(&mut third);
     settle(&mut play.leader);
-    look(&mut play.leader);
+    poll(&mut play.leader);
     assert_eq!(ends(&play.leader), [Told::Ended(Err(Code::NotUnique))]);
 }

@@ -11,7 +11,7 @@ use escale::storage::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Event, Write};
 
-use super::regressions::{NOW, lead, look, settle};
+use super::regressions::{NOW, lead, poll, settle};
 use super::tab::Tab;
 use super::told::Told;
 use escale_testkit::schema::name;
@@ -53,7 +53,7 @@ impl Play {
         let (name, touches, after) = ("doc.put".to_owned(), Vec::new(), Vec::new());
         leader.feed(Event::Write(Write { id: id(0), name, args: put(true), touches, after }), NOW);
         settle(&mut leader);
-        look(&mut follower);
+        poll(&mut follower);
         assert_eq!(follower.machine.operations().len(), 1);
         Play { device, server, leader, follower, now: NOW }
     }
@@ -89,7 +89,7 @@ fn each_way(mut play: impl FnMut(&mut Play, &mut dyn FnMut(&mut Play))) {
             let mut steps = 0;
             let mut step = |play: &mut Play| {
                 if looks >> steps & 1 == 1 {
-                    look(&mut play.follower);
+                    poll(&mut play.follower);
                 }
                 steps += 1;
             };
@@ -113,7 +113,7 @@ fn a_follower_is_told_of_each_amendment_whatever_it_has_read_of_it() {
         }
         play.until(|leader| leader.machine.operations().is_empty());
         step(play);
-        look(&mut play.follower);
+        poll(&mut play.follower);
         let v = play.server.db.operations.results[&(0, id(2))].ok.as_ref().expect("accepted").v;
         let Some(Told::Amended(by)) = play.told(0).last().cloned() else { panic!("{:?}", play.told(0)) };
         let met = if by == id(1) { vec![1] } else { vec![] };
@@ -145,7 +145,7 @@ fn a_follower_is_told_why_an_operation_was_discarded_whatever_it_has_read_of_it(
         step(play);
         settle(&mut play.leader);
         step(play);
-        look(&mut play.follower);
+        poll(&mut play.follower);
         assert_eq!(play.told(0).last(), Some(&Told::Amended(id(1))), "{:?}", play.told(0));
         let end = Told::Ended(Err(Code::NotUnique));
         assert_eq!(play.told(1).last(), Some(&end), "{:?}", play.told(1));
@@ -160,7 +160,7 @@ fn a_follower_is_told_that_its_amendment_came_too_late() {
     for (log_bytes_min, amends) in [(1, false), (1, true), (256 << 10, false), (256 << 10, true)] {
         let mut play = Play::new(log_bytes_min);
         play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
-        look(&mut play.follower);
+        poll(&mut play.follower);
         play.follower.feed(Event::Amend { id: id(0), new: id(2), args: Some(put(false)) }, play.now);
         let decision = if amends {
             Event::Amend { id: id(0), new: id(1), args: Some(put(false)) }
@@ -169,17 +169,17 @@ fn a_follower_is_told_that_its_amendment_came_too_late() {
         };
         play.leader.feed(decision, play.now);
         settle(&mut play.leader);
-        look(&mut play.follower);
+        poll(&mut play.follower);
         let shown = play.follower.machine.operations();
         let shown: Vec<String> = shown.iter().map(|(op, _)| op.state.issued.id.clone()).collect();
         let both = if amends { vec![id(1), id(2)] } else { vec![id(2)] };
         assert_eq!(shown, both, "the leader's amendment comes first");
         assert!(play.told(2).iter().all(|told| !told.is_end()), "{:?}", play.told(2));
-        look(&mut play.leader);
-        look(&mut play.follower);
+        poll(&mut play.leader);
+        poll(&mut play.follower);
         assert_eq!(play.told(2).last(), Some(&Told::Ended(Err(Code::NotFound))), "{:?}", play.told(2));
         play.until(|leader| leader.machine.operations().is_empty());
-        look(&mut play.follower);
+        poll(&mut play.follower);
         assert!(play.follower.machine.operations().is_empty());
     }
 }
@@ -221,7 +221,7 @@ fn what_another_tab_undoes_at_once_is_undone_in_each_tab() {
         if is_begun {
             leader.feed(Event::Subscribe(whole.clone()), NOW);
             settle(&mut leader);
-            [&mut first, &mut second].into_iter().for_each(look);
+            [&mut first, &mut second].into_iter().for_each(poll);
         }
         let command = |begins: bool| {
             if begins { Event::Subscribe(whole.clone()) } else { Event::Unsubscribe(whole.clone()) }
@@ -232,9 +232,9 @@ fn what_another_tab_undoes_at_once_is_undone_in_each_tab() {
         second.feed(command(is_begun), NOW + 2);
         [&mut first, &mut second, &mut leader].into_iter().for_each(settle);
         leader.feed(Event::Subscribe(other.clone()), NOW + 3);
-        look(&mut leader);
+        poll(&mut leader);
         for tab in [&mut first, &mut second, &mut leader] {
-            look(tab);
+            poll(tab);
             assert!(tab.machine.memory().collection(&other).is_some());
             assert_eq!(tab.machine.memory().collection(&whole).is_some(), is_begun);
         }
@@ -254,7 +254,7 @@ fn a_command_that_a_later_one_of_the_new_leader_outdates_is_undone_in_its_tab() 
         begun.into_iter().flatten().for_each(|def| before.feed(Event::Subscribe(def), NOW));
         settle(&mut before);
         drop(before);
-        [&mut first, &mut second].into_iter().for_each(look);
+        [&mut first, &mut second].into_iter().for_each(poll);
         let command = |begins: bool| {
             if begins { Event::Subscribe(whole.clone()) } else { Event::Unsubscribe(whole.clone()) }
         };
@@ -265,7 +265,7 @@ fn a_command_that_a_later_one_of_the_new_leader_outdates_is_undone_in_its_tab() 
         assert_eq!(first.machine.memory().collection(&whole).is_some(), !is_begun, "it is shown at once");
         lead(&mut second);
         for tab in [&mut first, &mut second] {
-            look(tab);
+            poll(tab);
             assert_eq!(tab.machine.memory().collection(&whole).is_some(), is_begun);
         }
     }
@@ -282,7 +282,7 @@ fn a_refused_write_that_a_follower_decides_about_ends_in_the_leading_tab() {
     for is_amended in [false, true] {
         let mut play = Play::new(256 << 10);
         play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
-        look(&mut play.follower);
+        poll(&mut play.follower);
         let refusal = play.leader.told.all().find(|(of, told)| *of == id(0) && !matches!(told, Told::Saved));
         let Some((_, Told::Refused(code))) = refusal else { panic!("{refusal:?}") };
         let end = if is_amended { Told::Amended(id(1)) } else { Told::Ended(Err(*code)) };
@@ -295,7 +295,7 @@ fn a_refused_write_that_a_follower_decides_about_ends_in_the_leading_tab() {
             play.now,
         );
         settle(&mut play.follower);
-        look(&mut play.leader);
+        poll(&mut play.leader);
         play.until(|leader| leader.machine.operations().is_empty());
         let told: Vec<_> = play.leader.told.all().filter(|(of, _)| *of == id(0)).collect();
         assert_eq!(told.last(), Some(&(id(0).as_str(), &end)), "{told:?}");

@@ -10,7 +10,7 @@ use escale::sync::{Event, Mode, Phase, TabEvent, Write};
 use escale::{Code, Error, Kind};
 
 use super::ends::{Play, id, put};
-use super::regressions::{NOW, lead, look, open, settle};
+use super::regressions::{NOW, lead, open, poll, settle};
 use super::tab::{Fault, LOCAL, Tab, Task, store_name};
 use escale_testkit::client::Call;
 use escale_testkit::schema::{key, name};
@@ -78,7 +78,7 @@ fn a_request_that_cannot_be_opened_is_told_and_deleted() {
     hand_in(&follower, 2, Wanted::Subscribe(good.clone()));
     device
         .tamper(&store_name(), |records| records.get_mut(&(Table::Inbox, damaged)).expect("there")[20] ^= 1);
-    look(&mut leader);
+    poll(&mut leader);
     assert!(leader.machine.status().error.is_some(), "told");
     assert_eq!(requests(&leader), [], "neither is read again");
     let defs: Vec<&Def> = leader.machine.memory().collections().map(|(def, _)| def).collect();
@@ -91,18 +91,18 @@ fn an_operation_that_the_leader_cannot_issue_is_refused_and_taken_once() {
     let device = MemoryDevice::shared();
     let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
     lead(&mut leader);
-    look(&mut follower);
+    poll(&mut follower);
     let (key, set) = (Value::Array(vec!["gone".into()]), Value::from([("a", Value::from(1))]));
     let args = Value::from([("class", LOCAL.into()), ("key", key), ("set", set)]);
     let patch = Issued { name: "doc.patch".into(), args, touches: vec![], ..write(id(1), "Doc") };
     hand_in(&follower, 1, Wanted::Write(patch));
-    look(&mut leader);
+    poll(&mut leader);
     let end = leader.ended.get(&id(1)).map(|end| end.as_ref().map_err(Error::code).copied());
     assert!(matches!(end, Some(Err(Code::NotFound))), "{end:?}");
     assert_eq!((ids(&leader), requests(&leader)), (vec![], vec![]));
     // Its outcome is stored: the same request again changes nothing.
     hand_in(&follower, 2, Wanted::Write(write(id(1), "Doc")));
-    look(&mut leader);
+    poll(&mut leader);
     assert_eq!((ids(&leader), requests(&leader)), (vec![], vec![]));
 }
 
@@ -116,7 +116,7 @@ fn an_operation_keeps_what_its_tab_has_noted_with_it() {
     let bases = vec![(name("Doc"), key(2).1, data(2))];
     let wanted = Issued { base: Some(data(1)), bases, insists: vec![7], ..write(id(1), "Doc") };
     hand_in(&follower, 1, Wanted::Write(Issued { at: NOW - 5, ..wanted.clone() }));
-    look(&mut leader);
+    poll(&mut leader);
     let operations = leader.machine.operations();
     let issued = &operations[0].0.state.issued;
     let noted = (issued.at, &issued.base, &issued.bases, &issued.insists);
@@ -132,7 +132,7 @@ fn requests_are_carried_out_in_order_and_deleted_although_a_batch_fails() {
     hand_in_at(&follower, 1, NOW + 2, Wanted::Subscribe(whole()));
     hand_in_at(&follower, 2, NOW + 1, Wanted::Unsubscribe(whole()));
     hand_in_at(&follower, 3, NOW + 3, Wanted::Unsubscribe(document(1)));
-    leader.feed(Event::Tab(TabEvent::Look), NOW);
+    leader.feed(Event::Tab(TabEvent::Poll), NOW);
     leader.work(None);
     let event = leader.arrived.pop_front().expect("the inbox");
     leader.feed(event, NOW);
@@ -157,7 +157,7 @@ fn a_followers_lease_is_the_stores() {
         // The same once more is no request.
         follower.feed(Event::Lease(whole(), lease), NOW);
         settle(&mut follower);
-        look(&mut leader);
+        poll(&mut leader);
         assert_eq!(leader.machine.memory().collection(&whole()).map(|held| held.lease), Some(lease));
         assert_eq!(requests(&leader), []);
         let reader = open(&device, 3);
@@ -175,18 +175,18 @@ fn a_followers_sweep_is_carried_out_by_the_leader() {
         issue_twice(&mut play.leader);
         settle(&mut play.leader);
         play.until(|leader| leader.machine.operations().is_empty());
-        look(&mut play.follower);
+        poll(&mut play.follower);
         let records = |tab: &Tab| block_on(tab.store.scan(Table::Journal, None, 100)).expect("read").len();
         let before = records(&play.leader);
         play.follower.feed(Event::Sweep { ticket: 2, retention: Retention::Count(1), apply }, play.now);
         settle(&mut play.follower);
         assert!(matches!(play.follower.swept[..], [Ok(())]), "{:?}", play.follower.swept);
         assert_eq!(requests(&play.leader).len(), usize::from(apply));
-        look(&mut play.leader);
+        poll(&mut play.leader);
         assert_eq!(records(&play.leader) < before, apply);
         assert_eq!(requests(&play.leader), []);
         // The follower reads no record that it knows to be gone.
-        look(&mut play.follower);
+        poll(&mut play.follower);
         play.follower.feed(Event::History { ticket: 3, key: (0, key(5).1) }, play.now);
         let Some(Task::Device(Call::Journal { keys, .. })) = play.follower.tasks.front() else {
             panic!("records are read")
@@ -208,12 +208,12 @@ fn a_decision_about_an_operation_that_is_not_refused_yet_waits_for_the_refusal()
         };
         hand_in(&play.follower, 1, wanted);
         for _ in 0..2 {
-            look(&mut play.leader);
+            poll(&mut play.leader);
             assert_eq!(ids(&play.leader), [id(0)]);
             assert_eq!(requests(&play.leader).len(), 1, "it stays there");
         }
         play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
-        look(&mut play.leader);
+        poll(&mut play.leader);
         assert_eq!(ids(&play.leader), if amends { vec![id(1)] } else { Vec::new() });
         assert_eq!(requests(&play.leader), []);
         play.until(|leader| leader.machine.operations().is_empty());
@@ -232,10 +232,10 @@ fn the_leaders_own_command_holds_against_an_earlier_one_in_the_inbox() {
         };
         leader.feed(command(is_begun), NOW);
         settle(&mut leader);
-        look(&mut follower);
+        poll(&mut follower);
         follower.feed(command(!is_begun), NOW + 5);
         settle(&mut follower);
-        leader.feed(Event::Tab(TabEvent::Look), NOW + 6);
+        leader.feed(Event::Tab(TabEvent::Poll), NOW + 6);
         leader.feed(command(is_begun), NOW + 7);
         settle(&mut leader);
         assert_eq!(leader.machine.memory().collection(&whole()).is_some(), is_begun);
@@ -244,7 +244,7 @@ fn the_leaders_own_command_holds_against_an_earlier_one_in_the_inbox() {
         follower.feed(command(is_begun), NOW + 8);
         follower.feed(command(!is_begun), NOW + 9);
         settle(&mut follower);
-        look(&mut leader);
+        poll(&mut leader);
         assert_eq!(leader.machine.memory().collection(&whole()).is_some(), !is_begun);
     }
 }
@@ -256,7 +256,7 @@ fn a_request_is_deleted_once() {
     // It is refused, and its record written again.
     let refused = Issued { args: put(true), ..write(id(2), "Doc") };
     hand_in(&play.follower, 1, Wanted::Write(refused));
-    look(&mut play.leader);
+    poll(&mut play.leader);
     assert_eq!((ids(&play.leader).len(), requests(&play.leader)), (2, vec![]));
     let mut deletes = 0;
     while !play.leader.machine.operations().is_empty() {
@@ -281,7 +281,7 @@ fn a_follower_is_at_rest_once_all_its_commands_are_handed_in() {
     let device = MemoryDevice::shared();
     let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
     lead(&mut leader);
-    look(&mut follower);
+    poll(&mut follower);
     let is_at_rest = |tab: &Tab| tab.machine.is_at_rest().map_err(|error| error.code());
     assert_eq!(is_at_rest(&follower), Ok(true));
     follower.feed(Event::Subscribe(document(1)), NOW);

@@ -98,7 +98,7 @@ fn a_poll_that_failed_does_not_end_a_later_one() {
     let (id, name) = ("0190b3c4-0000-7000-8000-000000000001".to_owned(), "doc.put".to_owned());
     leader.feed(Event::Write(Issued { id, name, args, touches: Vec::new(), after: Vec::new() }), NOW);
     settle(&mut leader);
-    follower.feed(Event::Tab(TabEvent::Look), NOW);
+    follower.feed(Event::Tab(TabEvent::Poll), NOW);
     follower.work(None);
     let looked = follower.arrived.pop_front().expect("a poll");
     follower.feed(looked, NOW);

@@ -44,8 +44,8 @@ pub fn lead(tab: &mut Tab) {
     assert!(!tab.machine.is_following() && !tab.machine.is_about_to_lead());
 }
 
-pub fn look(tab: &mut Tab) {
-    tab.feed(Event::Tab(TabEvent::Look), NOW);
+pub fn poll(tab: &mut Tab) {
+    tab.feed(Event::Tab(TabEvent::Poll), NOW);
     settle(tab);
 }
 
@@ -72,7 +72,7 @@ fn a_leader_with_nothing_to_write_finds_a_later_generation() {
         let def = Def::class_of(&name("Doc"));
         subscribe(&mut second, &def);
         settle(&mut second);
-        look(&mut first);
+        poll(&mut first);
         assert!(first.machine.is_following() && !second.machine.is_following());
         assert!(first.machine.memory().collection(&def).is_some());
     }
@@ -90,13 +90,13 @@ fn a_record_written_twice_under_one_number_is_followed() {
     subscribe(&mut leader, &whole);
     let fault = Fault { code: Code::StorageFailed, is_written: true };
     assert!(leader.work(Some(fault)), "told to have failed, and written");
-    look(&mut follower);
+    poll(&mut follower);
     assert!(follower.machine.memory().collection(&whole).is_some(), "it has read that record");
     subscribe(&mut leader, &section);
     settle(&mut leader);
     leader.feed(Event::Woke, NOW + 60_000);
     settle(&mut leader);
-    look(&mut follower);
+    poll(&mut follower);
     assert!(follower.machine.memory().collection(&section).is_some());
 }
 
@@ -109,7 +109,7 @@ fn a_leader_knows_which_versions_a_followers_application_expects() {
         let (mut leader, mut follower) =
             (open_with(&device, 1, Policy::Client), open_with(&device, 2, Policy::Client));
         lead(&mut leader);
-        look(&mut follower);
+        poll(&mut follower);
         let mut args = BTreeMap::from([
             ("class".to_owned(), Value::from("Doc")),
             ("data".to_owned(), Value::from([("id", Value::from("id0"))])),
@@ -119,7 +119,7 @@ fn a_leader_knows_which_versions_a_followers_application_expects() {
         let (args, touches, after) = (Value::Map(args), Vec::new(), Vec::new());
         follower.feed(Event::Write(Write { id, name, args, touches, after }), NOW);
         settle(&mut follower);
-        look(&mut leader);
+        poll(&mut leader);
         let [(op, _)] = leader.machine.operations()[..] else { panic!("taken in") };
         assert!(op.expected().next().is_some(), "the session expects a version in any case");
         assert_eq!(op.state.issued.insists, if expects { vec![0] } else { Vec::new() });
@@ -142,7 +142,7 @@ fn a_request_that_cannot_be_carried_out_holds_up_no_other() {
     let random = &mut SeededRandom::new(3);
     let batch = rest.hand_in(&[request(1, &unknown), request(2, &known)], random).expect("sealed");
     block_on(follower.store.commit(batch)).expect("handed in");
-    look(&mut leader);
+    poll(&mut leader);
     assert!(leader.machine.memory().collection(&known).is_some());
 }
 
@@ -203,7 +203,7 @@ fn what_was_written_while_a_device_took_no_generation_is_read_first() {
     lead(&mut second);
     settle(&mut second);
     assert!(second.machine.memory().collection(&def).is_some() && second.saved.contains(&id));
-    look(&mut first);
+    poll(&mut first);
     assert!(first.machine.is_following());
 }
 
@@ -219,7 +219,7 @@ fn a_subscription_of_a_follower_is_stored_once_it_leads() {
         subscribe(&mut leader, &Def::document(&name("Doc"), &escale_testkit::schema::key(1).1));
         settle(&mut leader);
         drop(leader);
-        look(&mut follower);
+        poll(&mut follower);
         let def = Def::class_of(&name("Doc"));
         if is_handed_in {
             subscribe(&mut follower, &def);
@@ -263,13 +263,13 @@ fn a_follower_that_could_not_read_looks_again_at_its_time_and_once() {
     let device = MemoryDevice::shared();
     let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
     lead(&mut leader);
-    look(&mut follower);
+    poll(&mut follower);
     let def = Def::class_of(&name("Doc"));
     subscribe(&mut leader, &def);
     settle(&mut leader);
     let fault = Fault { code: Code::StorageFailed, is_written: false };
     let mut now = NOW;
-    follower.feed(Event::Tab(TabEvent::Look), now);
+    follower.feed(Event::Tab(TabEvent::Poll), now);
     for _ in 0..3 {
         follower.work(Some(fault));
         let event = follower.arrived.pop_front().expect("an answer");
@@ -338,7 +338,7 @@ fn a_followers_decision_is_shown_at_once() {
             leader.feed(Event::Replied { number, reply }, now);
             settle(&mut leader);
         }
-        look(&mut follower);
+        poll(&mut follower);
         assert!(follower.machine.refused_op(&id).is_ok());
         data.remove("poison");
         let new = "0190b3c4-0000-7000-8000-000000000002".to_owned();
@@ -354,11 +354,11 @@ fn a_followers_decision_is_shown_at_once() {
         assert_eq!(ids(&follower), left, "at once");
         settle(&mut follower);
         // Read as a whole, or by the log, before the leader has seen to it.
-        look(&mut follower);
+        poll(&mut follower);
         assert_eq!(ids(&follower), left);
-        look(&mut leader);
+        poll(&mut leader);
         assert_eq!(ids(&leader), left);
-        look(&mut follower);
+        poll(&mut follower);
         assert_eq!(ids(&follower), left);
     }
 }
@@ -393,7 +393,7 @@ fn a_followers_full_device_is_seen_until_it_takes_something() {
     let device = MemoryDevice::shared();
     let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
     lead(&mut leader);
-    look(&mut follower);
+    poll(&mut follower);
     let id = super::copy::issue(&mut follower, 1);
     let mut now = NOW;
     for failures in 1..4 {
@@ -429,12 +429,12 @@ fn a_follower_goes_on_by_the_log() {
     lead(&mut leader);
     subscribe(&mut leader, &Def::class_of(&name("Doc")));
     settle(&mut leader);
-    look(&mut follower);
+    poll(&mut follower);
     for number in 0..5 {
         let def = Def::document(&name("Doc"), &escale_testkit::schema::key(number).1);
         subscribe(&mut leader, &def);
         settle(&mut leader);
-        follower.feed(Event::Tab(TabEvent::Look), NOW);
+        follower.feed(Event::Tab(TabEvent::Poll), NOW);
         while !(follower.tasks.is_empty() && follower.arrived.is_empty()) {
             assert!(
                 !matches!(follower.tasks.front(), Some(Task::Device(Call::State { .. }))),

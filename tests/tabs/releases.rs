@@ -8,7 +8,7 @@ use escale::store::{MemoryDevice, Table};
 use escale::sync::{Event, Write};
 
 use super::ends::{id, put};
-use super::regressions::{NOW, lead, look, settle};
+use super::regressions::{NOW, lead, poll, settle};
 use super::tab::{LOCAL, Tab, Task};
 use super::world::releases::{FEATURES, Release};
 use escale_testkit::schema::name;
@@ -86,8 +86,8 @@ fn a_write_that_the_leader_does_not_understand_rests_until_one_leads_that_does()
         let [mut older, mut newer] = two(&device);
         write(&mut newer, 0, what, args, vec![]);
         assert!(newer.saved.contains(&id(0)), "on the device");
-        look(&mut older);
-        look(&mut newer);
+        poll(&mut older);
+        poll(&mut newer);
         assert!(
             older.machine.operations().is_empty() && !newer.ended.contains_key(&id(0)),
             "nobody judges it"
@@ -114,14 +114,14 @@ fn a_leader_steps_down_once_for_what_it_does_not_understand() {
     let device = MemoryDevice::shared();
     let [mut older, mut newer] = two(&device);
     write(&mut newer, 0, "doc.put", note(), vec![]);
-    look(&mut older);
+    poll(&mut older);
     assert!(older.machine.is_following(), "the next tab in the queue may understand it");
     lead(&mut older);
-    look(&mut older);
+    poll(&mut older);
     assert!(!older.machine.is_following(), "it has the lead again: no other tab took it");
     newer.feed(Event::Subscribe(Def::class_of(&name("Note"))), NOW);
     settle(&mut newer);
-    look(&mut older);
+    poll(&mut older);
     assert!(older.machine.is_following(), "a subscription is a request too");
     lead(&mut newer);
     assert_eq!(newer.machine.operations().len(), 1);
@@ -145,7 +145,7 @@ fn what_depends_on_a_write_that_rests_waits_for_it() {
         write(&mut newer, 1, "doc.put", args, after);
         let other = Value::from([("class", "Doc".into()), ("data", Value::from([("id", "other".into())]))]);
         write(&mut newer, 2, "doc.put", other, vec![]);
-        look(&mut older);
+        poll(&mut older);
         lead(&mut older);
         let ids: Vec<_> =
             older.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect();
@@ -165,12 +165,12 @@ fn an_amendment_that_the_leader_does_not_understand_rests_too() {
     let [mut older, mut newer] = two(&device);
     let mut server = ModelServer::new(Habits::of(80), 1, NOW);
     write(&mut newer, 0, "doc.put", put(true), vec![]);
-    look(&mut older);
+    poll(&mut older);
     serve(&mut server, &mut older);
-    look(&mut newer);
+    poll(&mut newer);
     newer.feed(Event::Amend { id: id(0), new: id(1), args: Some(sized(put(false))) }, NOW + 5_000);
     settle(&mut newer);
-    look(&mut older);
+    poll(&mut older);
     assert!(older.machine.is_following() && !newer.ended.contains_key(&id(1)));
     lead(&mut newer);
     serve(&mut server, &mut newer);
@@ -210,15 +210,15 @@ fn a_saved_write_outlives_a_leader_without_random_bytes() {
     let two = Value::from([("ops", Value::Array(vec![local("a"), local("b")]))]);
     write(&mut follower, 0, "batch", two, vec![]);
     leader.lacks_random.set(true);
-    look(&mut leader);
-    look(&mut follower);
+    poll(&mut leader);
+    poll(&mut follower);
     assert_eq!(
         follower.ended.get(&id(0)).map(|end| end.clone().map_err(|e| e.code())),
         None::<Result<_, Code>>
     );
     leader.lacks_random.set(false);
-    look(&mut leader);
-    look(&mut follower);
+    poll(&mut leader);
+    poll(&mut follower);
     assert_eq!(follower.ended.get(&id(0)).map(|end| end.is_ok()), Some(true));
 }
 

@@ -10,7 +10,7 @@ use escale::sync::{Event, StorageState, TabEvent};
 
 use super::ends::{self, Play, id, put};
 use super::inbox::{FULL, document, issue_twice, whole};
-use super::regressions::{NOW, lead, look, settle};
+use super::regressions::{NOW, lead, poll, settle};
 use super::tab::{Tab, Task, store_name};
 use super::told::Told;
 use escale_testkit::backend::Backend;
@@ -41,7 +41,7 @@ fn reads_all(tab: &mut Tab) -> bool {
 
 fn reload(play: &mut Play) {
     churn(&mut play.leader);
-    play.follower.feed(Event::Tab(TabEvent::Look), NOW);
+    play.follower.feed(Event::Tab(TabEvent::Poll), NOW);
     assert!(reads_all(&mut play.follower), "the log does not go on");
 }
 
@@ -71,7 +71,7 @@ fn a_followers_command_holds_until_the_leader_has_carried_it_out() {
             leader.feed(Event::Subscribe(whole()), NOW);
             settle(&mut leader);
         }
-        look(&mut follower);
+        poll(&mut follower);
         let command = |begins: bool| {
             if begins { Event::Subscribe(whole()) } else { Event::Unsubscribe(whole()) }
         };
@@ -85,15 +85,15 @@ fn a_followers_command_holds_until_the_leader_has_carried_it_out() {
             settle(&mut leader);
         }
         for _ in 0..2 {
-            follower.feed(Event::Tab(TabEvent::Look), NOW);
+            follower.feed(Event::Tab(TabEvent::Poll), NOW);
             reads_all(&mut follower);
             assert_eq!(holds(&follower, &whole()), !is_begun, "case {case}: shown at once, and still");
             assert_eq!(holds(&leader, &whole()), is_begun, "case {case}");
         }
         follower.feed(Event::Woke, NOW + 60_000);
         settle(&mut follower);
-        look(&mut leader);
-        look(&mut follower);
+        poll(&mut leader);
+        poll(&mut follower);
         assert_eq!([&leader, &follower].map(|tab| holds(tab, &whole())), [!is_begun; 2], "case {case}");
         // The command is over: the opposite one, of another tab, counts.
         leader.feed(command(is_begun), NOW + 60_000);
@@ -101,7 +101,7 @@ fn a_followers_command_holds_until_the_leader_has_carried_it_out() {
         if is_reloaded {
             churn(&mut leader);
         }
-        look(&mut follower);
+        poll(&mut follower);
         assert_eq!([&leader, &follower].map(|tab| holds(tab, &whole())), [is_begun; 2], "case {case}");
     }
 }
@@ -113,16 +113,16 @@ fn an_amendment_keeps_its_place_when_all_is_read_again() {
     play.leader.feed(Event::Subscribe(whole()), NOW);
     settle(&mut play.leader);
     play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
-    look(&mut play.follower);
+    poll(&mut play.follower);
     play.follower.feed(Event::Amend { id: id(0), new: id(2), args: Some(put(false)) }, NOW);
     settle(&mut play.follower);
     let later = super::copy::issue(&mut play.leader, 5);
     reload(&mut play);
     assert_eq!(ids(&play.follower), [id(2), later.clone()]);
-    look(&mut play.leader);
+    poll(&mut play.leader);
     assert_eq!(ids(&play.leader), [id(2), later]);
     play.until(|leader| leader.machine.operations().is_empty());
-    look(&mut play.follower);
+    poll(&mut play.follower);
     assert!(matches!(play.told(2).last(), Some(Told::Ended(Ok(_)))), "{:?}", play.told(2));
     [&mut play.leader, &mut play.follower].into_iter().for_each(assert_lets_go);
 }
@@ -162,10 +162,10 @@ fn a_follower_that_reads_damage_keeps_its_state_and_reads_again() {
     let mut play = Play::new(1);
     play.leader.feed(Event::Subscribe(whole()), NOW);
     settle(&mut play.leader);
-    look(&mut play.follower);
+    poll(&mut play.follower);
     churn(&mut play.leader);
     device_damages_journal(&play.device);
-    play.follower.feed(Event::Tab(TabEvent::Look), NOW);
+    play.follower.feed(Event::Tab(TabEvent::Poll), NOW);
     assert!(reads_all(&mut play.follower));
     let follower = &mut play.follower;
     assert!(holds(follower, &whole()));
@@ -198,8 +198,8 @@ fn an_operation_whose_record_was_swept_is_told_to_be_forgotten() {
         let issuer = if is_own { &mut play.follower } else { &mut play.leader };
         let [old, new] = issue_twice(issuer);
         settle(issuer);
-        look(&mut play.leader);
-        look(&mut play.follower);
+        poll(&mut play.leader);
+        poll(&mut play.follower);
         assert_eq!(ids(&play.follower), [old.clone(), new.clone()]);
         let shown = |tab: &Tab| tab.machine.list(&whole()).map(|(ids, ..)| ids.len());
         assert_eq!(
@@ -211,7 +211,7 @@ fn an_operation_whose_record_was_swept_is_told_to_be_forgotten() {
         play.leader.feed(Event::Sweep { ticket: 2, retention: Retention::Count(1), apply: true }, play.now);
         settle(&mut play.leader);
         assert!(matches!(play.leader.swept[..], [Ok(())]), "{:?}", play.leader.swept);
-        play.follower.feed(Event::Tab(TabEvent::Look), NOW);
+        play.follower.feed(Event::Tab(TabEvent::Poll), NOW);
         assert!(!reads_all(&mut play.follower), "the log goes on");
         let end = play.follower.ended[&old].as_ref().map_err(escale::Error::code);
         assert_eq!(end, Err(Code::Forgotten), "own: {is_own}");
@@ -228,7 +228,7 @@ fn a_reading_whose_pages_are_gone_is_answered_after_a_reload() {
     play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
     play.leader.feed(Event::Amend { id: id(0), new: id(1), args: Some(put(false)) }, play.now);
     play.until(|leader| leader.machine.operations().is_empty());
-    look(&mut play.follower);
+    poll(&mut play.follower);
     let (shown, ..) = play.follower.machine.list(&whole()).expect("subscribed");
     assert_eq!(shown.len(), 1);
     churn(&mut play.leader);
@@ -253,7 +253,7 @@ fn r14_the_collections_that_damage_sends_back_are_counted() {
         assert!(play.leader.machine.list(&whole()).expect("subscribed").2 > 0);
         settle(&mut play.leader);
         let mut tab = play.follower;
-        look(&mut tab);
+        poll(&mut tab);
         assert_eq!(tab.machine.status().damaged.collections, 0);
         play.device.tamper(&store_name(), |records| {
             let states = records.iter_mut().filter(|((table, _), _)| *table == Table::State);
@@ -281,7 +281,7 @@ fn r8_a_follower_knows_which_operations_the_server_has_lost() {
         let before = play.server.db.clone();
         play.leader.feed(Event::Amend { id: id(0), new: id(1), args: Some(put(false)) }, play.now);
         play.until(|leader| leader.machine.operations().is_empty());
-        look(&mut play.follower);
+        poll(&mut play.follower);
         play.server.db = before;
         play.server.renew(play.now);
         super::copy::issue(&mut play.leader, 6);
@@ -289,7 +289,7 @@ fn r8_a_follower_knows_which_operations_the_server_has_lost() {
         if is_reloaded {
             reload(&mut play);
         } else {
-            look(&mut play.follower);
+            poll(&mut play.follower);
         }
         assert_eq!(play.follower.machine.lost_by_server(), [id(1)], "reloaded: {is_reloaded}");
     }

@@ -8,7 +8,7 @@ use escale::{Code, Error};
 
 use super::ends::{Play, id, put};
 use super::inbox::{FULL, document, issue_twice, whole};
-use super::regressions::{NOW, lead, look, open, settle};
+use super::regressions::{NOW, lead, open, poll, settle};
 use super::tab::{Fault, Tab, Task};
 use escale_testkit::client::Call;
 
@@ -61,8 +61,8 @@ fn what_a_deposed_leader_had_not_written_is_asked_of_the_next_one() {
         "as its application wants"
     );
     assert_eq!([1, 2, 3].map(|number| holds(&second, number)), [true, true, false], "not known yet");
-    look(&mut second);
-    look(&mut first);
+    poll(&mut second);
+    poll(&mut first);
     for tab in [&first, &second] {
         assert_eq!([1, 2, 3].map(|number| holds(tab, number)), [false, true, true]);
     }
@@ -78,7 +78,7 @@ fn a_subscription_that_a_follower_has_ended_ends_in_the_store_once_it_leads() {
         lead(&mut first);
         [1, 2].into_iter().for_each(|number| first.feed(Event::Subscribe(document(number)), NOW));
         settle(&mut first);
-        look(&mut second);
+        poll(&mut second);
         second.feed(Event::Unsubscribe(document(1)), NOW + 1);
         if is_handed_in {
             settle(&mut second);
@@ -124,7 +124,7 @@ fn a_request_that_a_deposed_leader_carried_out_and_did_not_write_stays() {
     lead(&mut first);
     second.feed(Event::Subscribe(document(3)), NOW);
     settle(&mut second);
-    first.feed(Event::Tab(TabEvent::Look), NOW);
+    first.feed(Event::Tab(TabEvent::Poll), NOW);
     first.work(None);
     let requests = first.arrived.pop_front().expect("the inbox");
     first.feed(requests, NOW);
@@ -223,7 +223,7 @@ fn a_tab_that_has_followed_has_nothing_to_write() {
     lead(&mut leader);
     leader.feed(Event::Subscribe(document(1)), NOW);
     settle(&mut leader);
-    look(&mut follower);
+    poll(&mut follower);
     follower.feed(Event::Subscribe(document(2)), NOW);
     assert!(holds(&follower, 2) && follower.machine.memory().is_clean());
 }
@@ -264,7 +264,7 @@ fn a_tab_that_leads_over_an_earlier_store_tells_what_was_lost() {
     lead(&mut first);
     first.feed(Event::Subscribe(document(1)), NOW);
     settle(&mut first);
-    look(&mut second);
+    poll(&mut second);
     let earlier = device.snapshot();
     super::copy::issue(&mut first, 5);
     settle(&mut first);
@@ -290,8 +290,8 @@ fn the_operations_of_a_deposed_leader_come_after_those_of_the_next_one() {
     settle(&mut first);
     let last = |tab: &Tab| tab.machine.operations().last().map(|(op, _)| op.state.issued.id.clone());
     assert_eq!((last(&first), last(&second)), (Some(own.clone()), Some(theirs)));
-    look(&mut second);
-    look(&mut first);
+    poll(&mut second);
+    poll(&mut first);
     assert_eq!((last(&first), last(&second)), (Some(own.clone()), Some(own)));
 }
 
@@ -310,8 +310,8 @@ fn an_amendment_that_a_deposed_leader_had_not_written_takes_its_place() {
     };
     assert_eq!(ids(&play.leader), [id(1), later.clone()], "the refused one is shown no more");
     assert_eq!(ids(&play.follower), [id(0), later.clone()], "not known yet");
-    look(&mut play.follower);
-    look(&mut play.leader);
+    poll(&mut play.follower);
+    poll(&mut play.leader);
     for tab in [&play.leader, &play.follower] {
         assert_eq!(ids(tab), [id(1), later.clone()]);
     }
@@ -343,7 +343,7 @@ fn a_tab_that_leads_at_once_does_not_read_all_again() {
 fn a_follower_with_a_dead_handle_opens_the_store_again() {
     let device = MemoryDevice::shared();
     let mut tab = open(&device, 1);
-    tab.feed(Event::Tab(TabEvent::Look), NOW);
+    tab.feed(Event::Tab(TabEvent::Poll), NOW);
     tab.work(Some(Fault { code: Code::StorageClosed, is_written: false }));
     let event = tab.arrived.pop_front().expect("an answer");
     tab.feed(event, NOW);
@@ -380,12 +380,12 @@ fn a_tab_that_leads_again_reads_the_copies_of_requests_too() {
     let device = MemoryDevice::shared();
     let mut tab = open(&device, 1);
     lead(&mut tab);
-    tab.feed(Event::Tab(TabEvent::Look), NOW);
+    tab.feed(Event::Tab(TabEvent::Poll), NOW);
     let reading = tab.tasks.pop_front().expect("the inbox is read");
     assert!(matches!(reading, Task::Device(Call::Inbox { with_copies: false })));
     tab.feed(Event::Tab(TabEvent::Depose), NOW);
     lead(&mut tab);
-    tab.feed(Event::Tab(TabEvent::Look), NOW);
+    tab.feed(Event::Tab(TabEvent::Poll), NOW);
     assert!(tab.tasks.is_empty(), "one reading at a time");
     tab.tasks.push_back(reading);
     tab.work(None);
@@ -402,7 +402,7 @@ fn a_tab_that_reads_a_later_generation_does_not_lead() {
     lead(&mut second);
     second.feed(Event::Subscribe(document(1)), NOW);
     settle(&mut second);
-    look(&mut first);
+    poll(&mut first);
     let event = begin(&mut first);
     first.feed(event, NOW);
     lead(&mut second);

@@ -4,7 +4,7 @@ use escale::model::Def;
 use escale::store::{MemoryDevice, Table};
 use escale::sync::{Damaged, Event, StorageState, TabEvent};
 
-use super::regressions::{NOW, lead, look, open, settle};
+use super::regressions::{NOW, lead, open, poll, settle};
 use super::tab::{Tab, Task, store_name};
 use escale_testkit::backend::Backend;
 use escale_testkit::client::Call;
@@ -32,13 +32,13 @@ fn a_follower_that_hears_of_news_during_a_poll_polls_again() {
     let device = MemoryDevice::shared();
     let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
     lead(&mut leader);
-    look(&mut follower);
-    follower.feed(Event::Tab(TabEvent::Look), NOW);
+    poll(&mut follower);
+    follower.feed(Event::Tab(TabEvent::Poll), NOW);
     follower.work(None);
     let def = Def::class_of(&name("Doc"));
     leader.feed(Event::Subscribe(def.clone()), NOW);
     settle(&mut leader);
-    follower.feed(Event::Tab(TabEvent::Look), NOW);
+    follower.feed(Event::Tab(TabEvent::Poll), NOW);
     settle(&mut follower);
     assert!(follower.machine.memory().collection(&def).is_some());
 }
@@ -48,13 +48,13 @@ fn a_follower_that_hears_of_news_during_a_poll_polls_again() {
 fn a_follower_that_hears_of_news_after_a_failed_poll_polls_at_once() {
     let device = MemoryDevice::shared();
     let mut tab = open(&device, 1);
-    tab.feed(Event::Tab(TabEvent::Look), NOW);
+    tab.feed(Event::Tab(TabEvent::Poll), NOW);
     tab.work(Some(super::inbox::FULL));
     let event = tab.arrived.pop_front().expect("an answer");
     tab.feed(event, NOW);
     assert!(tab.tasks.is_empty());
-    tab.feed(Event::Tab(TabEvent::Look), NOW);
-    assert!(matches!(tab.tasks.front(), Some(Task::Device(Call::Look { .. }))));
+    tab.feed(Event::Tab(TabEvent::Poll), NOW);
+    assert!(matches!(tab.tasks.front(), Some(Task::Device(Call::Poll { .. }))));
 }
 
 /// A leader with a server that has `DOCS` documents, which it has loaded and written.
@@ -102,7 +102,7 @@ fn a_reading_whose_pages_are_gone_is_answered_after_a_look_whoever_leads_then() 
         let device = MemoryDevice::shared();
         let mut server = ModelServer::new(Habits::of(80), 1, NOW);
         let (mut leader, mut follower) = (loaded(&device, &mut server), open(&device, 2));
-        look(&mut follower);
+        poll(&mut follower);
         // There is something to look at.
         leader.feed(Event::Subscribe(Def::document(&name("Doc"), &key(1).1)), NOW);
         settle(&mut leader);

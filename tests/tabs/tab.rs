@@ -173,7 +173,7 @@ impl Tab {
             lacks_random,
         };
         tab.arrived.push_back(Event::Started);
-        tab.arrived.push_back(Event::Tab(TabEvent::Look));
+        tab.arrived.push_back(Event::Tab(TabEvent::Poll));
         Ok((tab, damage))
     }
 
@@ -388,7 +388,7 @@ impl Tab {
     fn call(&mut self, call: Call, fault: Option<Fault>) -> (Event, bool) {
         match &call {
             Call::Reopen(_) => self.is_closed = fault.is_some(),
-            Call::Look { .. } | Call::State { .. } => self.read_at = fault.is_none().then_some(self.stored),
+            Call::Poll { .. } | Call::State { .. } => self.read_at = fault.is_none().then_some(self.stored),
             Call::Journal { .. } if fault.is_some() => self.read_at = None,
             _ => {}
         }

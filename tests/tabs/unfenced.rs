@@ -5,7 +5,7 @@ use escale::store::MemoryDevice;
 use escale::sync::{Event, StorageState, TabEvent};
 
 use super::inbox::{FULL, document};
-use super::regressions::{NOW, lead, look, open, settle};
+use super::regressions::{NOW, lead, open, poll, settle};
 use super::roles::{begin, holds};
 use super::tab::{Tab, Task};
 use escale_testkit::client::Call;
@@ -77,7 +77,7 @@ fn a_tab_that_gives_up_leading_without_a_generation_is_well() {
     lead(&mut second);
     second.feed(Event::Subscribe(document(1)), NOW);
     settle(&mut second);
-    look(&mut first);
+    poll(&mut first);
     refuse_generation(&mut first);
     assert!(
         first.machine.is_unfenced() && matches!(first.tasks.front(), Some(Task::Device(Call::State { .. })))
@@ -118,7 +118,7 @@ fn a_leader_that_cannot_read_whether_another_one_wrote_stays_without_a_generatio
         (StorageState::Full, Some(Code::StorageFull))
     );
     // The answer to an earlier poll says nothing.
-    tab.feed(Event::Tab(TabEvent::Looked { number: 1, found: Ok(Vec::new()) }), NOW);
+    tab.feed(Event::Tab(TabEvent::Polled { number: 1, found: Ok(Vec::new()) }), NOW);
     assert!(tab.machine.is_unfenced() && !tab.machine.is_following());
     assert!(!tab.machine.is_about_to_lead());
     lead(&mut tab);

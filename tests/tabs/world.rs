@@ -193,7 +193,7 @@ impl World {
             }
             97 if self.plan.drops && self.below(4) == 0 => self.drop_one(),
             99 if self.plan.is_wild && self.below(4) == 0 => self.server.renew(self.now),
-            98 => self.tab(number).arrived.push_back(Event::Tab(TabEvent::Look)),
+            98 => self.tab(number).arrived.push_back(Event::Tab(TabEvent::Poll)),
             _ => self.now += 500,
         }
         self.note(number);
@@ -224,7 +224,7 @@ impl World {
         for other in (0..self.tabs.len()).filter(|other| *other != number) {
             let is_lost = self.plan.loses_words && self.below(2) == 0;
             if let Some(tab) = self.tabs[other].as_mut().filter(|_| !is_lost) {
-                tab.arrived.push_back(Event::Tab(TabEvent::Look));
+                tab.arrived.push_back(Event::Tab(TabEvent::Poll));
             }
         }
     }

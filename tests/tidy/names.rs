@@ -10,7 +10,14 @@ use super::none;
 use super::prose::BANNED;
 
 /// Words of names that were read twice, each with the word that replaced it.
-const REPLACED: [(&str, &str); 2] = [("witness", "backup"), ("restless", "database_keeps_changing")];
+const REPLACED: [(&str, &str); 6] = [
+    ("witness", "backup"),
+    ("restless", "database_keeps_changing"),
+    ("dealt", "decided"),
+    ("engaged", "active"),
+    ("guest", "admitted"),
+    ("upset", "inject_fault"),
+];
 
 /// How many names still hold a banned word. A number only falls.
 const REMAINING: [(&str, usize); 2] = [("told", 16), ("what", 1)];

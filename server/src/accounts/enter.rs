@@ -12,7 +12,7 @@ use super::record::{DEVICES_MAX, USED_MAX, bad};
 use super::tokens::digest_of;
 use crate::engine::{
     Account, AccountId, Device, Invitation, NewAccount, SystemRecord, Token, Wrap, WriteTx, entries_of,
-    number, read_kept_or_like, write_kept,
+    number, read_system_record_or_like, write_system_record,
 };
 
 /// How long a token is valid, in milliseconds (R74).
@@ -120,7 +120,7 @@ impl Service<'_> {
     fn look(&self, login: &str) -> Result<(Option<Account>, bool)> {
         let like =
             hmac(&self.secret, &[b"another account", &[0], self.org.as_bytes(), &[0], login.as_bytes()]);
-        read_kept_or_like(self.engine, self.org, &sha_s(login), &b64(&like[..16]))
+        read_system_record_or_like(self.engine, self.org, &sha_s(login), &b64(&like[..16]))
     }
 
     /// `start`: a challenge. An unknown login gets one too, with the parameters of another account of the org.
@@ -202,7 +202,7 @@ impl Service<'_> {
             let is_again = before.is_some_and(|before| !before.is_closed && is_repeat(&before, &account));
             return if is_own && is_again { answer() } else { Err(refusal) };
         }
-        write_kept(self.engine, self.org, |tx| {
+        write_system_record(self.engine, self.org, |tx| {
             let write = &mut tx.write;
             let before = stored(write, login)?;
             if before.as_ref().is_some_and(|before| !before.is_closed && is_repeat(before, &account)) {
@@ -327,7 +327,7 @@ impl Service<'_> {
         let token = b64(&random::<32>()?);
         let fresh = b64(&random::<16>()?);
         self.check_proof(proof)?;
-        write_kept(self.engine, self.org, |tx| {
+        write_system_record(self.engine, self.org, |tx| {
             let write = &mut tx.write;
             let Proven { mut account, wrap, auth } = self.prove(write, proof)?;
             write.check_enters(account.caller())?;

@@ -10,10 +10,10 @@ use super::key::random;
 use super::login::login_of;
 use super::message::{Fields, Request, Service};
 use super::record::bad;
-use super::tokens::Entered;
+use super::tokens::SignedIn;
 use crate::engine::{
-    Account, Engine, Invitation, Properties, ROLES, Wrap, WriteTx, entries_of, map_of, number, read_kept,
-    write_kept,
+    Account, Engine, Invitation, Properties, ROLES, Wrap, WriteTx, entries_of, map_of, number,
+    read_system_record, write_system_record,
 };
 
 /// How long an invitation stays open, in milliseconds: 14 days.
@@ -29,15 +29,15 @@ pub(super) struct ChangeForm<'m> {
 
 impl Service<'_> {
     /// `wraps` without a proof: lists them.
-    pub(super) fn wraps(&self, entered: &Entered) -> Result<Fields> {
-        self.own(entered).map(|account| list_of(&account))
+    pub(super) fn wraps(&self, signed_in: &SignedIn) -> Result<Fields> {
+        self.own(signed_in).map(|account| list_of(&account))
     }
 
     /// The form of `wraps` with a proof.
     pub(super) fn change_form<'m>(
         &self,
         request: &Request<'m>,
-        entered: &'m Entered,
+        signed_in: &'m SignedIn,
     ) -> Result<ChangeForm<'m>> {
         let ends_others = match request.optional_text("revoke")? {
             None => false,
@@ -48,19 +48,19 @@ impl Service<'_> {
             put: request.wraps("put", self.now_ms)?,
             remove: request.texts("remove")?,
             ends_others,
-            proof: self.proof(request, &entered.login)?,
+            proof: self.proof(request, &signed_in.login)?,
         })
     }
 
     /// `wraps` with a proof: changes them.
-    pub(super) fn change(&self, form: &ChangeForm<'_>, entered: &Entered) -> Result<Fields> {
+    pub(super) fn change(&self, form: &ChangeForm<'_>, signed_in: &SignedIn) -> Result<Fields> {
         self.check_proof(&form.proof)?;
-        write_kept(self.engine, self.org, |tx| {
+        write_system_record(self.engine, self.org, |tx| {
             let write = &mut tx.write;
             let Proven { mut account, .. } = self.prove(write, &form.proof)?;
             account.change_wraps(form.put.clone(), &form.remove)?;
             if form.ends_others {
-                for device in account.devices.iter_mut().filter(|device| device.id != entered.device) {
+                for device in account.devices.iter_mut().filter(|device| device.id != signed_in.device) {
                     device.end_token(write)?;
                 }
             }
@@ -70,43 +70,43 @@ impl Service<'_> {
     }
 
     /// `devices`: those that have signed in.
-    pub(super) fn devices(&self, entered: &Entered) -> Result<Fields> {
-        let account = self.own(entered)?;
+    pub(super) fn devices(&self, signed_in: &SignedIn) -> Result<Fields> {
+        let account = self.own(signed_in)?;
         let devices = account.devices.iter().map(|device| {
-            let last = device.last_use(|token| read_kept(self.engine, self.org, token))?;
+            let last = device.last_use(|token| read_system_record(self.engine, self.org, token))?;
             Ok(map_of([
                 ("id", Value::from(device.id.as_str())),
                 ("label", Value::from(device.label.as_str())),
                 ("first", number(device.first)),
                 ("last", number(last)),
-                ("here", Value::Bool(device.id == entered.device)),
+                ("here", Value::Bool(device.id == signed_in.device)),
             ]))
         });
         Ok(entries_of([("devices", Value::Array(devices.collect::<Result<_>>()?))]))
     }
 
     /// `revoke`: ends a device, or all others. Its next sign-in is `device_revoked`.
-    pub(super) fn revoke(&self, id: &str, entered: &Entered) -> Result<Fields> {
+    pub(super) fn revoke(&self, id: &str, signed_in: &SignedIn) -> Result<Fields> {
         self.end_devices(
-            entered,
-            |device| if id == "others" { device != entered.device } else { device == id },
+            signed_in,
+            |device| if id == "others" { device != signed_in.device } else { device == id },
         )
     }
 
     /// `sign-out`: ends this device.
-    pub(super) fn sign_out(&self, entered: &Entered) -> Result<Fields> {
-        self.end_devices(entered, |device| device == entered.device)
+    pub(super) fn sign_out(&self, signed_in: &SignedIn) -> Result<Fields> {
+        self.end_devices(signed_in, |device| device == signed_in.device)
     }
 
     /// The account of a caller, to read.
-    fn own(&self, entered: &Entered) -> Result<Account> {
-        open_one(read_kept(self.engine, self.org, &sha_s(&entered.login))?)
+    fn own(&self, signed_in: &SignedIn) -> Result<Account> {
+        open_one(read_system_record(self.engine, self.org, &sha_s(&signed_in.login))?)
     }
 
-    fn end_devices(&self, entered: &Entered, ends: impl Fn(&str) -> bool) -> Result<Fields> {
-        write_kept(self.engine, self.org, |tx| {
+    fn end_devices(&self, signed_in: &SignedIn, ends: impl Fn(&str) -> bool) -> Result<Fields> {
+        write_system_record(self.engine, self.org, |tx| {
             let write = &mut tx.write;
-            let mut account = own(write, entered)?;
+            let mut account = own(write, signed_in)?;
             let (ended, stay) = account.devices.into_iter().partition(|device| ends(&device.id));
             account.devices = stay;
             let ended: Vec<_> = ended;
@@ -121,7 +121,7 @@ impl Service<'_> {
     /// `close`: removes the account's wraps, devices and tokens. Its login and its id stay taken.
     pub(super) fn close(&self, proof: &Proof<'_>, forces: bool) -> Result<Fields> {
         self.check_proof(proof)?;
-        write_kept(self.engine, self.org, |tx| {
+        write_system_record(self.engine, self.org, |tx| {
             let write = &mut tx.write;
             let Proven { mut account, .. } = self.prove(write, proof)?;
             for mut device in std::mem::take(&mut account.devices) {
@@ -146,8 +146,8 @@ impl Service<'_> {
 }
 
 /// The account of a caller, in the transaction.
-fn own(write: &WriteTx<'_>, entered: &Entered) -> Result<Account> {
-    open_one(stored(write, &entered.login)?)
+fn own(write: &WriteTx<'_>, signed_in: &SignedIn) -> Result<Account> {
+    open_one(stored(write, &signed_in.login)?)
 }
 
 fn open_one(account: Option<Account>) -> Result<Account> {
@@ -173,14 +173,14 @@ pub fn invite(engine: &Engine, org: &str, role: &str) -> Result<String> {
     let id = b64(&random::<16>()?);
     let until = engine.clock_ms() + INVITATION_MS;
     let invitation = Invitation { role: Some(role.to_owned()), until, others: Properties::new() };
-    write_kept(engine, org, |tx| tx.write.put_record(&sha_s(&id), &invitation))?;
+    write_system_record(engine, org, |tx| tx.write.put_record(&sha_s(&id), &invitation))?;
     Ok(id)
 }
 
 /// Gives an account another role. Errors: `not_found`, `bad_option`.
 pub fn set_role(engine: &Engine, org: &str, login: &str, role: &str) -> Result<()> {
     check_role(role)?;
-    write_kept(engine, org, |tx| {
+    write_system_record(engine, org, |tx| {
         let write = &mut tx.write;
         // As typed first: an account of an earlier version may have a login in another form.
         let as_typed = stored(write, login)?;

@@ -11,7 +11,7 @@ use super::enter::{Proof, SignInForm, SignUp, SignUpForm};
 use super::login::check_login;
 use super::manage::ChangeForm;
 use super::record::{WRAPS_MAX, bad};
-use super::tokens::Entered;
+use super::tokens::SignedIn;
 use crate::engine::{Engine, Restrictions, Wrap, check_enters, derive_site_secret};
 
 /// The fields of a message.
@@ -54,7 +54,7 @@ pub(super) enum Form<'m> {
 pub struct Checked<'m> {
     service: Service<'m>,
     form: Form<'m>,
-    entered: Option<&'m Entered>,
+    signed_in: Option<&'m SignedIn>,
 }
 
 /// How the limits count a request.
@@ -73,7 +73,7 @@ pub enum Counts<'m> {
     },
 }
 
-/// Checks a request of an org as far as it needs no account. `entered` is the bearer of its token, if it has a valid one.
+/// Checks a request of an org as far as it needs no account. `signed_in` is the bearer of its token, if it has a valid one.
 /// Errors: `malformed`, `wrong_protocol`, `unauthorized`; `bad_login` at a sign-up; `account_closed` for a bearer; `contention` for a challenge that
 /// is unknown or too old.
 pub fn check<'m>(
@@ -81,7 +81,7 @@ pub fn check<'m>(
     org: &'m str,
     sign_up: SignUp,
     message: &'m Value,
-    entered: Option<&'m Entered>,
+    signed_in: Option<&'m SignedIn>,
 ) -> Result<Checked<'m>> {
     let map = message.as_map().ok_or_else(|| bad("a map was expected"))?;
     if map.get("p").and_then(Value::as_u64) != Some(1) {
@@ -92,9 +92,10 @@ pub fn check<'m>(
     let secret = derive_site_secret(engine, "account challenges")?;
     let service = Service { engine, org, sign_up, now_ms: engine.clock_ms(), secret };
     let bearer = || {
-        let entered = entered.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"))?;
-        let caller = Restrictions::of(engine).restricted(org, entered.caller.clone())?;
-        check_enters(engine, org, &caller).map(|()| entered)
+        let signed_in =
+            signed_in.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"))?;
+        let caller = Restrictions::of(engine).restricted(org, signed_in.caller.clone())?;
+        check_enters(engine, org, &caller).map(|()| signed_in)
     };
     let form = match name {
         "start" => match request.optional_text("wrap")? {
@@ -104,9 +105,9 @@ pub fn check<'m>(
         "sign-up" => Form::SignUp(service.sign_up_form(&request)?),
         "sign-in" => Form::SignIn(service.sign_in_form(&request)?),
         "wraps" => {
-            let entered = request.of(bearer()?)?;
+            let signed_in = request.of(bearer()?)?;
             if request.has("proof") {
-                Form::Change(service.change_form(&request, entered)?)
+                Form::Change(service.change_form(&request, signed_in)?)
             } else {
                 Form::Wraps
             }
@@ -115,12 +116,12 @@ pub fn check<'m>(
         "revoke" => bearer().and_then(|_| request.text("device")).map(Form::Revoke)?,
         "sign-out" => bearer().map(|_| Form::SignOut)?,
         "close" => {
-            let entered = request.of(bearer()?)?;
-            Form::Close(service.proof(&request, &entered.login)?, request.flag("force")?)
+            let signed_in = request.of(bearer()?)?;
+            Form::Close(service.proof(&request, &signed_in.login)?, request.flag("force")?)
         }
         _ => return Err(bad("`do` names no request")),
     };
-    Ok(Checked { service, form, entered })
+    Ok(Checked { service, form, signed_in })
 }
 
 /// Checks a request, and answers it: see [`check`] and [`Checked::answer`].
@@ -129,9 +130,9 @@ pub fn answer(
     org: &str,
     sign_up: SignUp,
     message: &Value,
-    entered: Option<&Entered>,
+    signed_in: Option<&SignedIn>,
 ) -> Result<Value> {
-    check(engine, org, sign_up, message, entered)?.answer()
+    check(engine, org, sign_up, message, signed_in)?.answer()
 }
 
 impl<'m> Checked<'m> {
@@ -157,7 +158,7 @@ impl<'m> Checked<'m> {
     pub fn answer(&self) -> Result<Value> {
         let service = &self.service;
         let bearer =
-            || self.entered.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"));
+            || self.signed_in.ok_or_else(|| Error::new(Code::Unauthorized, "a valid token is required"));
         let answer = match &self.form {
             Form::Start { login, wrap } => service.start(login, wrap),
             Form::StartSignUp(login) => service.start_sign_up(login),
@@ -185,10 +186,10 @@ impl<'m> Request<'m> {
     }
 
     /// The bearer of the token, unless the request names another login: no proof covers that.
-    fn of<'e>(&self, entered: &'e Entered) -> Result<&'e Entered> {
+    fn of<'e>(&self, signed_in: &'e SignedIn) -> Result<&'e SignedIn> {
         match self.optional_text("login")? {
-            Some(login) if login != entered.login => Err(bad("`login` is not that of the token")),
-            _ => Ok(entered),
+            Some(login) if login != signed_in.login => Err(bad("`login` is not that of the token")),
+            _ => Ok(signed_in),
         }
     }
 

@@ -22,4 +22,4 @@ pub use login::login_of;
 pub use manage::{invite, set_role};
 pub use message::{Checked, Counts, answer, check};
 pub use network::{Network, Site};
-pub use tokens::{AccountTokens, Entered};
+pub use tokens::{AccountTokens, SignedIn};

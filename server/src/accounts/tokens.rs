@@ -9,7 +9,7 @@ use escale::Result;
 use sha2::{Digest, Sha256};
 
 use super::formulas::b64;
-use crate::engine::{Account, Caller, Engine, SystemRecord, Token, read_kept, write_kept};
+use crate::engine::{Account, Caller, Engine, SystemRecord, Token, read_system_record, write_system_record};
 
 /// Entries above which those go that nobody asked for within [`KEPT_MS`].
 const ENTRIES: usize = 10_000;
@@ -22,7 +22,7 @@ const NOTED_MS: u64 = 86_400_000;
 
 /// The bearer of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entered {
+pub struct SignedIn {
     /// The login.
     pub login: String,
     /// The device.
@@ -35,7 +35,7 @@ pub struct Entered {
     used: u64,
 }
 
-impl Entered {
+impl SignedIn {
     /// Whether the use of the token is to be noted again.
     pub fn is_to_be_noted(&self, now_ms: u64) -> bool {
         is_to_be_noted(self.used, now_ms)
@@ -49,7 +49,7 @@ fn is_to_be_noted(used: u64, now_ms: u64) -> bool {
 struct Known {
     /// The key of the account's record.
     account: String,
-    entered: Option<Entered>,
+    signed_in: Option<SignedIn>,
     asked_ms: u64,
 }
 
@@ -69,32 +69,32 @@ pub(super) fn digest_of(token: &str) -> String {
 
 impl AccountTokens {
     /// The bearer of the token, if this instance knows the token: `Some(None)` if it is known to be void.
-    pub fn known(&self, org: &str, token: &str, now_ms: u64) -> Option<Option<Entered>> {
+    pub fn known(&self, org: &str, token: &str, now_ms: u64) -> Option<Option<SignedIn>> {
         let mut known = self.lock();
         let entry = known.get_mut(&(org.to_owned(), digest_of(token)))?;
         entry.asked_ms = now_ms;
-        Some(entry.entered.clone().filter(|entered| now_ms < entered.until))
+        Some(entry.signed_in.clone().filter(|signed_in| now_ms < signed_in.until))
     }
 
     /// The bearer of the token. It reads the database if this instance does not know the token.
-    pub fn enter(&self, engine: &Engine, org: &str, token: &str) -> Result<Option<Entered>> {
+    pub fn enter(&self, engine: &Engine, org: &str, token: &str) -> Result<Option<SignedIn>> {
         let now_ms = engine.clock_ms();
-        if let Some(entered) = self.known(org, token, now_ms) {
-            return Ok(entered);
+        if let Some(signed_in) = self.known(org, token, now_ms) {
+            return Ok(signed_in);
         }
         let digest = digest_of(token);
         let changes = self.changes.load(Ordering::SeqCst);
-        let Some((account, entered)) = read(engine, org, &digest)? else { return Ok(None) };
+        let Some((account, signed_in)) = read(engine, org, &digest)? else { return Ok(None) };
         // Void tokens are not noted: strangers could fill the table with them.
         let mut known = self.lock();
-        if entered.is_some() && self.changes.load(Ordering::SeqCst) == changes {
+        if signed_in.is_some() && self.changes.load(Ordering::SeqCst) == changes {
             if known.len() >= ENTRIES {
                 known.retain(|_, known| now_ms < known.asked_ms + KEPT_MS);
             }
-            let entry = Known { account, entered: entered.clone(), asked_ms: now_ms };
+            let entry = Known { account, signed_in: signed_in.clone(), asked_ms: now_ms };
             known.insert((org.to_owned(), digest), entry);
         }
-        Ok(entered.filter(|entered| now_ms < entered.until))
+        Ok(signed_in.filter(|signed_in| now_ms < signed_in.until))
     }
 
     /// Notes that a token is in use, so that its device counts as used. Of several requests at once, one writes. Errors:
@@ -103,14 +103,14 @@ impl AccountTokens {
         let (now_ms, digest) = (engine.clock_ms(), digest_of(token));
         {
             let mut known = self.lock();
-            let entered =
-                known.get_mut(&(org.to_owned(), digest.clone())).and_then(|one| one.entered.as_mut());
-            let Some(entered) = entered.filter(|entered| entered.is_to_be_noted(now_ms)) else {
+            let signed_in =
+                known.get_mut(&(org.to_owned(), digest.clone())).and_then(|one| one.signed_in.as_mut());
+            let Some(signed_in) = signed_in.filter(|signed_in| signed_in.is_to_be_noted(now_ms)) else {
                 return Ok(());
             };
-            entered.used = now_ms;
+            signed_in.used = now_ms;
         }
-        write_kept(engine, org, |tx| match tx.write.record::<Token>(&digest)? {
+        write_system_record(engine, org, |tx| match tx.write.record::<Token>(&digest)? {
             Some(token) if is_to_be_noted(token.used, now_ms) => {
                 tx.write.put_record(&digest, &Token { used: now_ms, ..token })
             }
@@ -121,8 +121,8 @@ impl AccountTokens {
     /// The login that a stored token belongs to, valid or expired.
     pub fn login_of(engine: &Engine, org: &str, token: &str) -> Result<Option<String>> {
         Ok(read(engine, org, &digest_of(token))?
-            .and_then(|(_, entered)| entered)
-            .map(|entered| entered.login))
+            .and_then(|(_, signed_in)| signed_in)
+            .map(|signed_in| signed_in.login))
     }
 
     /// Reads the known tokens of these accounts again, because they have changed; without accounts, all tokens.
@@ -138,12 +138,12 @@ impl AccountTokens {
             .map(|(key, _)| key.clone())
             .collect();
         for key in keys {
-            let entered = read(engine, &key.0, &key.1);
+            let signed_in = read(engine, &key.0, &key.1);
             let mut known = self.lock();
-            match entered {
-                Ok(Some((_, entered))) => {
+            match signed_in {
+                Ok(Some((_, signed_in))) => {
                     if let Some(known) = known.get_mut(&key) {
-                        known.entered = entered;
+                        known.signed_in = signed_in;
                     }
                 }
                 // It is void, or cannot be read: the next request tries again.
@@ -167,13 +167,13 @@ impl AccountTokens {
 }
 
 /// The key of a token's account, and its bearer if the account is open.
-fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<(String, Option<Entered>)>> {
-    let Some(Token { account: pk, device, until, used }) = read_kept(engine, org, digest)? else {
+fn read(engine: &Engine, org: &str, digest: &str) -> Result<Option<(String, Option<SignedIn>)>> {
+    let Some(Token { account: pk, device, until, used }) = read_system_record(engine, org, digest)? else {
         return Ok(None);
     };
-    let Some(account) = read_kept::<Account>(engine, org, &pk)? else { return Ok(None) };
+    let Some(account) = read_system_record::<Account>(engine, org, &pk)? else { return Ok(None) };
     let caller = account.caller();
-    let entered =
-        (!account.is_closed).then_some(Entered { login: account.login, device, caller, until, used });
-    Ok(Some((pk, entered)))
+    let signed_in =
+        (!account.is_closed).then_some(SignedIn { login: account.login, device, caller, until, used });
+    Ok(Some((pk, signed_in)))
 }

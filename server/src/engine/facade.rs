@@ -218,7 +218,7 @@ fn answer(
 
 /// Writes records of an org in one transaction, and commits it if `write` has changed any. It may run again from its start.
 /// Errors: those of `write`, after which nothing is stored; `contention`.
-pub(crate) fn write_kept<T>(
+pub(crate) fn write_system_record<T>(
     engine: &Engine,
     org: &str,
     write: impl FnMut(&mut Tx<'_>) -> Result<T>,

@@ -16,7 +16,7 @@ use super::reply::{Refusal, format_of, message};
 use super::state::{Peer, Server};
 use super::sync::text;
 use crate::accounts::Network;
-use crate::accounts::{AccountTokens, Attempt, Counts, Entered, Failures, Late, check};
+use crate::accounts::{AccountTokens, Attempt, Counts, Failures, Late, SignedIn, check};
 
 /// Bytes of a request: 16 wraps with long names.
 const BYTES_MAX: usize = 64 << 10;
@@ -47,8 +47,8 @@ async fn answer(
     let token = bearer(text(request.headers(), &header::AUTHORIZATION)).map(str::to_owned);
     // The limits are the account's, so the token is looked up before anything else. One that this instance does not know
     // costs a look into the database by its digest, and connections are limited.
-    let entered = server.entered(token.as_deref(), org).await?;
-    let holder = Holder::of(entered.as_ref().map(|entered| entered.caller.account.as_str()), peer);
+    let signed_in = server.signed_in(token.as_deref(), org).await?;
+    let holder = Holder::of(signed_in.as_ref().map(|signed_in| signed_in.caller.account.as_str()), peer);
     let visit = server.requests.visit(&holder, &connection)?;
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
@@ -61,7 +61,7 @@ async fn answer(
     let run = move || {
         let _in = span.enter();
         let asked = decode(format, &bytes, BYTES_MAX).map_err(refused)?;
-        let answer = Arrived { server, org, token, entered, from: peer.0, asked }.answer()?;
+        let answer = Arrived { server, org, token, signed_in, from: peer.0, asked }.answer()?;
         Ok(message(StatusCode::OK, format, &answer).map(|bytes| work.leave(bytes)))
     };
     let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
@@ -75,7 +75,7 @@ struct Arrived {
     org: String,
     token: Option<String>,
     /// The bearer of the token, if it is valid.
-    entered: Option<Entered>,
+    signed_in: Option<SignedIn>,
     from: Network,
     asked: Value,
 }
@@ -83,15 +83,15 @@ struct Arrived {
 impl Arrived {
     /// Answers it. Its form and its challenge are checked first: only then does it count as an attempt.
     fn answer(&self) -> Result<Value, Box<Refusal>> {
-        let Arrived { server, org, entered, from, asked, .. } = self;
+        let Arrived { server, org, signed_in, from, asked, .. } = self;
         let Some(Accounts { sign_up, failures, .. }) = &server.accounts else {
             return Err(refused(Error::new(Code::NotFound, "this server has no accounts")));
         };
-        let checked = check(&server.engine, org, *sign_up, asked, entered.as_ref()).map_err(refused)?;
+        let checked = check(&server.engine, org, *sign_up, asked, signed_in.as_ref()).map_err(refused)?;
         let now_ms = server.engine.clock_ms();
         let attempt = match checked.counts() {
             Counts::Nothing => None,
-            Counts::Asked if entered.is_some() => None,
+            Counts::Asked if signed_in.is_some() => None,
             Counts::Asked => failures.asked(*from, now_ms).map(|()| None).map_err(late)?,
             Counts::SignUp => failures.sign_up(*from, now_ms).map(|()| None).map_err(late)?,
             Counts::Guess { login } => Some(self.attempt(failures, login, now_ms)?),
@@ -123,8 +123,8 @@ impl Arrived {
     }
 
     fn is_owner(&self, token: &str, login: &str) -> escale::Result<bool> {
-        let owner = match &self.entered {
-            Some(entered) => Some(entered.login.clone()),
+        let owner = match &self.signed_in {
+            Some(signed_in) => Some(signed_in.login.clone()),
             None => AccountTokens::login_of(&self.server.engine, &self.org, token)?,
         };
         Ok(owner.as_deref() == Some(login))

@@ -8,7 +8,7 @@ use escale::{Code, Error, Result};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::accounts::{AccountTokens, Entered, Failures, SignUp};
+use crate::accounts::{AccountTokens, Failures, SignUp, SignedIn};
 use crate::engine::Caller;
 use crate::file_stamp::FileStamp;
 
@@ -57,7 +57,7 @@ struct TokenTable {
 
 /// A caller that may enter an org.
 #[derive(Clone, Debug)]
-pub struct Guest {
+pub struct Admitted {
     /// The account, if there are tokens.
     pub account: Option<String>,
     /// The caller's permissions.
@@ -77,9 +77,9 @@ impl Accounts {
     }
 }
 
-impl From<Entered> for Guest {
-    fn from(entered: Entered) -> Self {
-        Guest { account: Some(entered.caller.account.clone()), caller: entered.caller }
+impl From<SignedIn> for Admitted {
+    fn from(signed_in: SignedIn) -> Self {
+        Admitted { account: Some(signed_in.caller.account.clone()), caller: signed_in.caller }
     }
 }
 
@@ -107,7 +107,7 @@ impl Tokens {
     }
 
     /// Admits the bearer of `token` to `org` at `now_ms`, or not. Errors: `unauthorized`, `forbidden`.
-    pub fn admit(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Guest> {
+    pub fn admit(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Admitted> {
         self.refresh();
         self.admit_again(token, org, now_ms)
     }
@@ -131,10 +131,10 @@ impl Tokens {
     }
 
     /// Like [`Tokens::admit`], by the tokens as they were when the file was last looked at.
-    pub(super) fn admit_again(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Guest> {
+    pub(super) fn admit_again(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Admitted> {
         if !self.is_required {
             let caller = Caller { may_write: true, ..Caller::default() };
-            return Ok(Guest { account: None, caller });
+            return Ok(Admitted { account: None, caller });
         }
         let Some(token) = token else {
             return Err(Error::new(Code::Unauthorized, "a bearer token is required"));
@@ -144,7 +144,7 @@ impl Tokens {
         let access = table.by_digest.get(&digest);
         match access.filter(|access| access.until.is_none_or(|until| now_ms < until)) {
             None => Err(Error::new(Code::Unauthorized, "the token is unknown or no longer valid")),
-            Some(access) if access.orgs.iter().any(|open| open == org) => Ok(Guest {
+            Some(access) if access.orgs.iter().any(|open| open == org) => Ok(Admitted {
                 account: Some(access.account.clone()),
                 caller: Caller {
                     account: access.account.clone(),

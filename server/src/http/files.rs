@@ -47,7 +47,8 @@ async fn have(
 ) -> Result<Response<Body>, Refusal> {
     let malformed = |what: &str| Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what);
     check_org(org)?;
-    let (guest, visit) = enter(server, &server.requests, org, (peer, &connection, request.headers())).await?;
+    let (admitted, visit) =
+        enter(server, &server.requests, org, (peer, &connection, request.headers())).await?;
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
     let bytes = visit.body(request, HAVE_BYTES_MAX).await?;
@@ -55,7 +56,7 @@ async fn have(
     asked.check()?;
     let (engine, org, work) = (Arc::clone(&server.engine), org.to_owned(), visit.work()?);
     let answer = blocking(server, move || {
-        let reply = Filing::of(&engine).have(&org, &guest.caller, &asked)?;
+        let reply = Filing::of(&engine).have(&org, &admitted.caller, &asked)?;
         Ok(message(StatusCode::OK, format, &reply).map(|bytes| work.leave(bytes)))
     });
     Ok(answer.await?)
@@ -81,10 +82,11 @@ async fn put(
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
     check_org(org)?;
-    let (guest, visit) = enter(server, &server.uploads, org, (peer, &connection, request.headers())).await?;
+    let (admitted, visit) =
+        enter(server, &server.uploads, org, (peer, &connection, request.headers())).await?;
     check_name(&sha)?;
     let list = list_in(query)?;
-    if !guest.caller.may_write {
+    if !admitted.caller.may_write {
         let what = "the token's role does not allow uploads";
         return Err(Refusal::new(StatusCode::FORBIDDEN, Code::Forbidden, what));
     }
@@ -92,7 +94,7 @@ async fn put(
     let (engine, org, work) = (Arc::clone(&server.engine), org.to_owned(), visit.work()?);
     let put = blocking(server, move || {
         let object = Object::new(&sha, list, bytes.into(), engine.settings().file_bytes_max)?;
-        Ok((Filing::of(&engine).put_object(&org, &guest.caller, &object)?, work))
+        Ok((Filing::of(&engine).put_object(&org, &admitted.caller, &object)?, work))
     });
     let (put, work) = put.await?;
     match put {
@@ -124,10 +126,10 @@ async fn get(
     (peer, connection, headers): From<'_>,
 ) -> Result<Response<Body>, Refusal> {
     check_org(org)?;
-    let (guest, visit) = enter(server, &server.downloads, org, (peer, &connection, headers)).await?;
+    let (admitted, visit) = enter(server, &server.downloads, org, (peer, &connection, headers)).await?;
     check_name(&sha)?;
     let (engine, org, work) = (Arc::clone(&server.engine), org.to_owned(), visit.work()?);
-    let read = move || Ok((Filing::of(&engine).object(&org, &guest.caller, &sha)?, work));
+    let read = move || Ok((Filing::of(&engine).object(&org, &admitted.caller, &sha)?, work));
     let (bytes, work) = blocking(server, read).await?;
     let mut response = ranged(bytes, text(headers, &header::RANGE)).map(|bytes| work.leave(bytes));
     let octets = HeaderValue::from_static("application/octet-stream");

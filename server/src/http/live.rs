@@ -191,9 +191,9 @@ impl Live {
         self.format = first.0;
         let first = read_message(&server, first)?;
         self.token = first.token.clone().or(self.token.take());
-        let guest = self.server.admit(self.token.as_deref(), &self.org).await?;
-        self.caller = guest.caller;
-        let holder = Holder::of(guest.account.as_deref(), peer);
+        let admitted = self.server.admit(self.token.as_deref(), &self.org).await?;
+        self.caller = admitted.caller;
+        let holder = Holder::of(admitted.account.as_deref(), peer);
         let full = |_| Closing::spread(CLOSE_TOO_MANY, Code::TooMany.as_str(), &self.server);
         let _place = self.server.sockets.enter(&holder).map_err(full)?;
         let _counted = Counted::new(&self.server);

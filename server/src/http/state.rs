@@ -7,13 +7,13 @@ use escale::{Code, Error, Result};
 use tokio::sync::{RwLock, Semaphore, watch};
 
 use super::admission::{Gate, HeavyLane, Traffic};
-use super::auth::{Accounts, Guest, Tokens};
+use super::auth::{Accounts, Admitted, Tokens};
 use super::entering::Proxies;
 use super::hub::Hub;
 use super::operating::{Health, Metrics};
 use super::origin::Origins;
 use crate::accounts::Network;
-use crate::accounts::{AccountTokens, Entered};
+use crate::accounts::{AccountTokens, SignedIn};
 use crate::engine::{Caller, Engine, Restrictions, check_enters};
 
 /// The network of the caller.
@@ -61,17 +61,17 @@ pub(super) struct Server {
 
 impl Server {
     /// Admits the bearer of a token to an org, or not.
-    pub(super) async fn admit(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Guest> {
-        let guest = match self.entered(token, org).await? {
-            Some(entered) => entered.into(),
+    pub(super) async fn admit(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Admitted> {
+        let admitted = match self.signed_in(token, org).await? {
+            Some(signed_in) => signed_in.into(),
             None => self.tokens.admit(token, org, self.engine.clock_ms())?,
         };
-        self.restrict(guest, org).await
+        self.restrict(admitted, org).await
     }
 
-    /// The guest as it is restricted now (R89). Errors: `account_closed`, and those of the database.
-    async fn restrict(self: &Arc<Self>, guest: Guest, org: &str) -> Result<Guest> {
-        let Guest { account, caller } = guest;
+    /// The admitted as it is restricted now (R89). Errors: `account_closed`, and those of the database.
+    async fn restrict(self: &Arc<Self>, admitted: Admitted, org: &str) -> Result<Admitted> {
+        let Admitted { account, caller } = admitted;
         let restriction = if let Some(known) = Restrictions::of(&self.engine).known(org, &caller) {
             known
         } else {
@@ -82,15 +82,19 @@ impl Server {
         };
         let caller = Caller { restriction, ..caller };
         check_enters(&self.engine, org, &caller)?;
-        Ok(Guest { account, caller })
+        Ok(Admitted { account, caller })
     }
 
     /// The account of a token, if the token is one of an account and valid.
-    pub(super) async fn entered(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Option<Entered>> {
+    pub(super) async fn signed_in(
+        self: &Arc<Self>,
+        token: Option<&str>,
+        org: &str,
+    ) -> Result<Option<SignedIn>> {
         let (Some(accounts), Some(token)) = (&self.accounts, token) else { return Ok(None) };
         let now_ms = self.engine.clock_ms();
         let is_settled =
-            |entered: &Option<Entered>| entered.as_ref().is_none_or(|one| !one.is_to_be_noted(now_ms));
+            |signed_in: &Option<SignedIn>| signed_in.as_ref().is_none_or(|one| !one.is_to_be_noted(now_ms));
         if let Some(known) = accounts.tokens.known(org, token, now_ms).filter(is_settled) {
             return Ok(known);
         }
@@ -107,35 +111,35 @@ impl Server {
     /// The same for a socket that is open. The follower of the feed looks at the file of tokens before it passes on any
     /// commit, and ten times a second. Only a token that is not in memory is read: it was perhaps read while an account
     /// changed, and so was not noted.
-    pub(super) async fn admit_again(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Guest> {
-        let guest = match self.bearer_in_memory(token, org) {
+    pub(super) async fn admit_again(self: &Arc<Self>, token: Option<&str>, org: &str) -> Result<Admitted> {
+        let admitted = match self.bearer_in_memory(token, org) {
             Err(error) if error.code() == Code::Unauthorized => {
-                self.entered(token, org).await?.ok_or(error)?.into()
+                self.signed_in(token, org).await?.ok_or(error)?.into()
             }
             found => found?,
         };
-        self.restrict(guest, org).await
+        self.restrict(admitted, org).await
     }
 
-    fn bearer_in_memory(&self, token: Option<&str>, org: &str) -> Result<Guest> {
+    fn bearer_in_memory(&self, token: Option<&str>, org: &str) -> Result<Admitted> {
         if let (Some(accounts), Some(token)) = (&self.accounts, token)
-            && let Some(Some(entered)) = accounts.tokens.known(org, token, self.engine.clock_ms())
+            && let Some(Some(signed_in)) = accounts.tokens.known(org, token, self.engine.clock_ms())
         {
-            return Ok(entered.into());
+            return Ok(signed_in.into());
         }
         self.tokens.admit_again(token, org, self.engine.clock_ms())
     }
 }
 
 /// The bearer of a token, whose use is noted. A database that takes no writes keeps nobody out.
-fn enter(tokens: &AccountTokens, engine: &Engine, org: &str, token: &str) -> Result<Option<Entered>> {
-    let entered = tokens.enter(engine, org, token)?;
-    if entered.is_some()
+fn enter(tokens: &AccountTokens, engine: &Engine, org: &str, token: &str) -> Result<Option<SignedIn>> {
+    let signed_in = tokens.enter(engine, org, token)?;
+    if signed_in.is_some()
         && let Err(error) = tokens.note_use(engine, org, token)
     {
         tracing::warn!(%error, "the use of a device could not be noted");
     }
-    Ok(entered)
+    Ok(signed_in)
 }
 
 impl Server {

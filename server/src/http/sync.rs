@@ -11,7 +11,7 @@ use escale::{Code, Error};
 use tracing::Span;
 
 use super::admission::{HEAVY_BYTES_MAX, Holder, LIGHT_BYTES_MAX, Traffic, Visit, weight};
-use super::auth::{Guest, bearer};
+use super::auth::{Admitted, bearer};
 use super::entering::Connection;
 use super::reply::{Refusal, format_of, message};
 use super::state::{Peer, Server};
@@ -39,7 +39,7 @@ async fn answer(
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
     let malformed = |what: &str| Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what);
-    let (guest, visit) =
+    let (admitted, visit) =
         enter(&server, &server.requests, org, (peer, &connection, request.headers())).await?;
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
@@ -56,7 +56,7 @@ async fn answer(
             let _in = span.enter();
             let request: SyncRequest = decode(format, &bytes, REQUEST_BYTES_MAX)?;
             request.check()?;
-            let reply = answer_while(&server.engine, (&org, &guest.caller), &request, &has_gone)?;
+            let reply = answer_while(&server.engine, (&org, &admitted.caller), &request, &has_gone)?;
             server.metrics.ended(&reply.results);
             Ok::<_, Error>(message(StatusCode::OK, format, &reply).map(|bytes| work.leave(bytes)))
         }
@@ -90,10 +90,10 @@ pub(super) async fn enter(
     traffic: &Arc<Traffic>,
     org: &str,
     (peer, connection, headers): (Peer, &Arc<Connection>, &HeaderMap),
-) -> escale::Result<(Guest, Visit)> {
-    let guest = server.admit(bearer(text(headers, &header::AUTHORIZATION)), org).await?;
-    let visit = traffic.visit(&Holder::of_guest(&guest, peer), connection)?;
-    Ok((guest, visit))
+) -> escale::Result<(Admitted, Visit)> {
+    let admitted = server.admit(bearer(text(headers, &header::AUTHORIZATION)), org).await?;
+    let visit = traffic.visit(&Holder::of_admitted(&admitted, peer), connection)?;
+    Ok((admitted, visit))
 }
 
 /// Estimates the memory of the decoded message. Refuses the request if that is too much.

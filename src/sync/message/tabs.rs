@@ -11,9 +11,9 @@ use crate::store::RecordKey;
 #[derive(Debug)]
 pub enum TabEvent {
     /// Another session has written: the log or the inbox must be read.
-    Look,
-    /// The records of [`TabEffect::Look`] were read.
-    Looked {
+    Poll,
+    /// The records of [`TabEffect::Poll`] were read.
+    Polled {
         /// The number from that effect.
         number: u64,
         /// The records.
@@ -59,7 +59,7 @@ pub struct Inbox {
 #[derive(Debug)]
 pub enum TabEffect {
     /// Read these state records.
-    Look {
+    Poll {
         /// Names the answer.
         number: u64,
         /// The keys of the records.

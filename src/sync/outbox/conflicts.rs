@@ -317,7 +317,7 @@ pub fn stand(
     if let Some(id) = expected.as_ref().and_then(IfVersion::of) {
         table.names(order, id);
     }
-    let Some(op) = table.at_mut(order) else { return };
+    let Some(op) = table.op_mut(order) else { return };
     op.set_base(class.clone(), &key.1, base);
     if let Some(expected) = expected {
         op.expect_of(key, &expected);
@@ -328,7 +328,7 @@ pub fn stand(
 /// the server refuses it and shows the document, on which the policy then judges it.
 pub fn doubt(table: &mut PendingOps, order: u64, key: &DocKey) {
     table.due.rewrite(order);
-    if let Some(op) = table.at_mut(order) {
+    if let Some(op) = table.op_mut(order) {
         op.expect_of(key, &UNKNOWN);
     }
 }
@@ -352,7 +352,7 @@ pub fn doubt_named(table: &mut PendingOps, order: u64) -> bool {
 /// depend on its version: they would now be executed on a document that the application has not seen.
 fn doubt_mixed(table: &mut PendingOps, id: &str) {
     for order in table.naming(id).collect::<Vec<_>>() {
-        let op = table.at_mut(order).filter(|op| op.expected().next().is_none());
+        let op = table.op_mut(order).filter(|op| op.expected().next().is_none());
         if let Some(op) = op.filter(|op| op.expects(id)) {
             op.expect_instead(id, &|_| Some((UNKNOWN, None)));
             table.due.rewrite(order);

@@ -267,7 +267,7 @@ impl Outbox {
         }
         let mut recorded = Vec::new();
         for (order, id, number) in written {
-            let Some(op) = self.table.at_mut(order) else {
+            let Some(op) = self.table.op_mut(order) else {
                 // The operation ended, or was discarded, while its record was being written.
                 self.table.due.delete(number);
                 continue;

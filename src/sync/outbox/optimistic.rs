@@ -139,7 +139,7 @@ impl Overlay {
             Ok(actions) => (actions, None),
             Err(error) => (Vec::new(), Some(error)),
         };
-        let op = table.at_mut(order).expect("the operation is there");
+        let op = table.op_mut(order).expect("the operation is there");
         op.actions = actions;
         op.prepared = true;
         let parts = op.with.clone().filter(|id| *id == op.state.issued.id);
@@ -147,7 +147,7 @@ impl Overlay {
         if let Some(parts) = parts {
             let of_it = table.iter().filter(|op| op.with.as_ref() == Some(&parts));
             for order in of_it.map(|op| op.state.order).collect::<Vec<_>>() {
-                table.at_mut(order).expect("listed").prepared = true;
+                table.op_mut(order).expect("listed").prepared = true;
                 table.due.rewrite(order);
             }
         }
@@ -398,7 +398,7 @@ fn pin_expected_version(
         // The operation named here may change nothing. The kept state then shows that a conflict with it
         // is not a real one.
         Some(IfVersion::Of(_)) => {
-            let op = table.at_mut(order).expect("the operation is there");
+            let op = table.op_mut(order).expect("the operation is there");
             return op.keep_base(class, &change.key.1, before);
         }
         None if app.policy(&class) == Policy::Overwrite => return,
@@ -425,7 +425,7 @@ fn pin_expected_version(
         Some(op) => IfVersion::Of(op.state.issued.id.clone()),
         None => IfVersion::At(ctx.memory.document(&change.key).map_or(0, |document| document.at.v)),
     };
-    let op = table.at_mut(order).expect("the operation is there");
+    let op = table.op_mut(order).expect("the operation is there");
     op.keep_base(class, &change.key.1, before);
     table.expect(order, index, expected);
 }

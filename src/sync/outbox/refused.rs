@@ -78,7 +78,7 @@ fn go_on_asking(ctx: &Ctx, table: &mut PendingOps, app: &dyn Application, order:
             stand(table, order, (key, &class), Some(expected.clone()), base);
         }
     }
-    if let Some(op) = table.at_mut(order) {
+    if let Some(op) = table.op_mut(order) {
         op.take_given(replaced);
     }
 }
@@ -107,7 +107,7 @@ fn met_by(ctx: &Ctx, app: &dyn Application, op: &PendingOp) -> Option<Met> {
 /// document state. Its conflicts are resolved as the old one's would have been. Returns the documents of which the
 /// new one expects another version: it may meet the work of others there, which later writes have not seen.
 fn go_on_expecting(ctx: &mut Ctx, table: &mut PendingOps, order: u64, replaced: &PendingOp) -> Vec<DocKey> {
-    let Some(op) = table.at_mut(order) else { return Vec::new() };
+    let Some(op) = table.op_mut(order) else { return Vec::new() };
     let is_same = |change: &Change| replaced.expected_of(&change.key) == change.if_version.as_ref();
     op.insist(|change| !is_same(change) || replaced.insists_on(&change.key));
     op.take_given(replaced);
@@ -118,7 +118,7 @@ fn go_on_expecting(ctx: &mut Ctx, table: &mut PendingOps, order: u64, replaced: 
     for key in same {
         let class = ctx.memory.class_name(&key);
         let base = replaced.base_of(&class, &key.1).cloned();
-        if let Some(op) = table.at_mut(order) {
+        if let Some(op) = table.op_mut(order) {
             op.keep_base(class, &key.1, base);
         }
     }

@@ -80,7 +80,7 @@ impl Room {
 
 /// The server knows the id of an operation that cannot be sent, and has not executed it.
 pub fn take_unsendable(ctx: &mut Ctx, table: &mut PendingOps, order: u64) {
-    let op = table.at_mut(order).expect("the operation is there");
+    let op = table.op_mut(order).expect("the operation is there");
     let Some(unsendable) = &mut op.unsendable else { return };
     if !is_built_in(&op.state.issued.name, &op.state.issued.args) && !unsendable.is_id_known {
         // The server may know it under its own name.

@@ -95,7 +95,7 @@ impl Sender {
             let keys = table[order].keys.clone();
             let awaits: SortedSet<Def> = order::set_of(keys.iter().flat_map(|key| ctx.memory.defs_of(key)));
             defs.extend(awaits.iter().cloned());
-            let op = table.at_mut(order).expect("listed");
+            let op = table.op_mut(order).expect("listed");
             op.seq = Some(seq);
             // A late copy of an earlier request may still execute another operation under this number.
             let is_in_doubt = op.sent_as.is_some() || seq <= self.highest_sent;
@@ -213,7 +213,7 @@ impl Sender {
             has_unexecuted |= !is_executed;
             executed.extend(is_executed.then(|| result.id.clone()));
             let is_renamed = table.summary.name != name;
-            if let Some(op) = table.at_mut(order).filter(|_| is_executed) {
+            if let Some(op) = table.op_mut(order).filter(|_| is_executed) {
                 // `last_seq` is lower if the operation ran under an earlier number that this session forgot.
                 // After a renaming it is 0: any pull shows the effect.
                 op.seq = Some(if is_renamed { 0 } else { last_seq.min(number) });
@@ -258,7 +258,7 @@ impl Sender {
         order: u64,
         (v, trees): (u64, Vec<(Name, Pk, u64)>),
     ) {
-        let Some(op) = table.at_mut(order) else { return };
+        let Some(op) = table.op_mut(order) else { return };
         let seq = op.seq.unwrap_or(0);
         op.state.accepted = Some(v);
         op.state.trees = trees;

@@ -80,7 +80,7 @@ impl PendingOps {
     }
 
     /// The operation of that order, to change facts that no index has.
-    pub fn at_mut(&mut self, order: u64) -> Option<&mut PendingOp> {
+    pub fn op_mut(&mut self, order: u64) -> Option<&mut PendingOp> {
         self.ops.get_mut(&order)
     }
 

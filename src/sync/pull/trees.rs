@@ -2,7 +2,7 @@
 //! one snapshot. If one of them changes in any other way, all are requested again.
 
 use super::schedule::Pull;
-use crate::memory::tree::{await_tree, changed_trees, report, tree_defs, tree_of};
+use crate::memory::tree::{await_tree, changed_trees, mark_changed, tree_defs, tree_of};
 use crate::memory::{DocKey, Memory};
 use crate::model::{Def, SortedSet, order};
 
@@ -58,7 +58,7 @@ pub fn confirm_trees(
                 defs.iter().filter(|def| !is_refused(def) && !is_done(def)).cloned().collect();
             pull.needed.extend(open);
         }
-        report(memory, defs);
+        mark_changed(memory, defs);
     }
 }
 

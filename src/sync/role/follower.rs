@@ -39,12 +39,12 @@ pub struct Follower {
     pub has_followed: bool,
     pub poll: Poll,
     /// Whether to poll again when that ends.
-    pub looks_again: bool,
+    pub polls_again: bool,
     /// The memory may hold state that was never stored. The log does not continue from it: the whole state is
     /// read again.
     pub is_reload_due: bool,
     /// When to poll the log again after the device failed.
-    pub look_at_ms: Option<u64>,
+    pub poll_at_ms: Option<u64>,
     /// The phase that the leader reported.
     pub phase: Phase,
     /// Requests to be written to the inbox, and those being written.
@@ -128,7 +128,7 @@ impl Follower {
 
     /// A refused operation was amended here.
     pub fn amended(&mut self, tabs: &mut Tabs, id: OpId, new: OpId) {
-        tabs.dealt.insert(id.clone());
+        tabs.decided.insert(id.clone());
         // The request of `id` was never written to the inbox: the new operation takes over its `amends`.
         let amends = match self.provisional.remove(&id) {
             Some(Provisional { key: None, amends }) => amends,

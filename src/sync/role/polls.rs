@@ -9,7 +9,7 @@ use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, TabEffect};
 
 /// Delay after the device could not be read, or its state was incomplete.
-const LOOK_RETRY_MS: u64 = 1_000;
+const POLL_RETRY_MS: u64 = 1_000;
 
 /// How a poll of the log continues.
 pub enum Polled {
@@ -23,32 +23,32 @@ pub enum Polled {
 
 impl Tabs {
     /// Reads the newest log record that is known here, and those that may follow it. Returns the number of this poll.
-    pub fn look_at_log(&mut self, ctx: &mut Ctx) -> u64 {
+    pub fn poll_log(&mut self, ctx: &mut Ctx) -> u64 {
         if let Some(layout) = &ctx.layout {
-            self.last_look += 1;
+            self.last_poll += 1;
             let keys = layout.look_keys();
-            ctx.effects.push(Effect::Tab(TabEffect::Look { number: self.last_look, keys }));
+            ctx.effects.push(Effect::Tab(TabEffect::Poll { number: self.last_poll, keys }));
         }
-        self.last_look
+        self.last_poll
     }
 
     /// The generation has begun after all: no other session writes from now on. Checks whether one has
     /// written so far.
     pub fn look_whether_fenced(&mut self, ctx: &mut Ctx, generation: u64) {
         self.next = Some(Next::fenced(generation));
-        self.look_at_log(ctx);
+        self.poll_log(ctx);
     }
 }
 
 impl Follower {
     /// Polls the log, or notes that it must be polled again.
-    pub fn look(&mut self, ctx: &mut Ctx, tabs: &mut Tabs) {
+    pub fn poll(&mut self, ctx: &mut Ctx, tabs: &mut Tabs) {
         if self.poll != Poll::None {
-            self.looks_again = true;
+            self.polls_again = true;
         } else if self.is_reload_due {
             self.request_reload(ctx, tabs);
         } else {
-            self.poll = Poll::Log(tabs.look_at_log(ctx));
+            self.poll = Poll::Log(tabs.poll_log(ctx));
         }
     }
 
@@ -84,12 +84,12 @@ impl Follower {
 
     /// Reads the state again after a delay.
     pub fn try_later(&mut self, ctx: &Ctx) {
-        self.look_at_ms = Some(ctx.clock.mono_ms + LOOK_RETRY_MS);
+        self.poll_at_ms = Some(ctx.clock.mono_ms + POLL_RETRY_MS);
     }
 
     /// Reads the whole state again if that delay is over.
     pub fn advance_poll(&mut self, ctx: &mut Ctx, tabs: &mut Tabs) {
-        if self.look_at_ms.take_if(|at| ctx.clock.mono_ms >= *at).is_some() {
+        if self.poll_at_ms.take_if(|at| ctx.clock.mono_ms >= *at).is_some() {
             self.request_reload(ctx, tabs);
         }
     }
@@ -113,13 +113,13 @@ impl Follower {
         } else {
             // Just opened: usually nothing has been written since.
             self.poll = Poll::None;
-            self.look(ctx, tabs);
+            self.poll(ctx, tabs);
         }
     }
 
     /// Whether the state here differs from the one that was opened. Either this session has read since, or it
     /// has amended or discarded an operation, which is gone from the table.
     pub fn must_read_to_lead(&self, tabs: &Tabs) -> bool {
-        self.has_followed || !tabs.dealt.is_empty()
+        self.has_followed || !tabs.decided.is_empty()
     }
 }

@@ -26,7 +26,7 @@ impl Role {
     /// When to poll the log again after the device failed.
     pub fn next_look_ms(&self) -> Option<u64> {
         match self {
-            Role::Follower(follower) => follower.look_at_ms,
+            Role::Follower(follower) => follower.poll_at_ms,
             Role::Leader(_) => None,
         }
     }
@@ -54,12 +54,12 @@ pub struct Tabs {
     /// no other session has written; a leader whose fence was passed, once it has followed.
     pub next: Option<Next>,
     /// The number of the last poll of the log.
-    pub last_look: u64,
+    pub last_poll: u64,
     /// The number of the last reload of the whole state.
     pub(super) last_reading: u64,
     pub(super) last_stamp: u64,
     /// Refused operations that were amended or discarded here. Those that are over leave with the next reload.
-    pub dealt: SortedSet<OpId>,
+    pub decided: SortedSet<OpId>,
     /// The stamps of this session's own commands about subscriptions, the last one of each def. If it leads, a
     /// request of the inbox with an earlier stamp does not count. All tabs have one clock: the device's.
     pub commanded: SortedMap<Def, u64>,

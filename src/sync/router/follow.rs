@@ -29,14 +29,14 @@ struct Replay<'a> {
 
 impl Router {
     /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
-    pub fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
+    pub fn polled(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
         let Router { ctx, tabs, role: Role::Follower(follower), .. } = self else { return Ok(()) };
         if follower.poll != Poll::Log(number) {
             return Ok(());
         }
         let Some(layout) = &ctx.layout else { return Ok(()) };
         let tail = match found {
-            Ok(found) => layout.looked(&found),
+            Ok(found) => layout.read_tail(&found),
             Err(error) => {
                 self.device.failed(ctx, &error);
                 follower.poll_failed(ctx, error);
@@ -130,7 +130,7 @@ impl Replay<'_> {
             }
             let old = self.take_out(&id);
             match restored(record) {
-                Some(_) if self.tabs.dealt.contains(&id) => {}
+                Some(_) if self.tabs.decided.contains(&id) => {}
                 Some(mut op) => {
                     connect(self.ctx, &mut op);
                     op.keys.iter().for_each(|key| self.ctx.memory.pins.add(key));
@@ -216,18 +216,18 @@ impl Router {
         if tabs.next.is_some() && !follower.is_handing_in() {
             return self.promote();
         }
-        let looks_again = std::mem::take(&mut follower.looks_again) || is_new;
+        let polls_again = std::mem::take(&mut follower.polls_again) || is_new;
         self.readings().resume_readings(is_new);
-        if looks_again {
-            self.look();
+        if polls_again {
+            self.poll();
         }
         Ok(())
     }
 
     /// Polls the log, or notes that it must be polled again.
-    pub fn look(&mut self) {
+    pub fn poll(&mut self) {
         if let Role::Follower(follower) = &mut self.role {
-            follower.look(&mut self.ctx, &mut self.tabs);
+            follower.poll(&mut self.ctx, &mut self.tabs);
         }
     }
 
@@ -313,13 +313,13 @@ impl Replay<'_> {
         }
         let shown: Vec<DocKey> = old.table.keys().chain(self.outbox.table.keys()).cloned().collect();
         self.outbox.table.unshown.note_all(shown);
-        self.tabs.dealt.retain(|id| self.outbox.table.get(id).is_some());
+        self.tabs.decided.retain(|id| self.outbox.table.get(id).is_some());
         let mut orders: SortedMap<OpId, u64> = SortedMap::new();
         // A session that is about to lead carries out these amendments and discards itself.
-        let dealt = if self.tabs.next.is_none() { self.tabs.dealt.clone() } else { SortedSet::new() };
+        let decided = if self.tabs.next.is_none() { self.tabs.decided.clone() } else { SortedSet::new() };
         let mut untold = std::mem::take(&mut self.tabs.untold);
         untold.retain(|(id, _)| self.outbox.table.get(id).is_none());
-        for id in dealt {
+        for id in decided {
             let order = self.outbox.table.get(&id).map(|op| op.state.order);
             if let Some(op) = order.and_then(|order| self.outbox.table.remove(order)) {
                 orders.insert(id, op.state.order);

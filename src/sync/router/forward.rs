@@ -65,7 +65,7 @@ impl Router {
     pub fn discard(&mut self, id: OpId) -> Result<()> {
         self.outbox.table.discard(&mut self.ctx, &id)?;
         if let Role::Follower(follower) = &mut self.role {
-            self.tabs.dealt.insert(id.clone());
+            self.tabs.decided.insert(id.clone());
             follower.ask(&mut self.ctx, &mut self.tabs, Wanted::Discard(id))?;
         }
         Ok(())

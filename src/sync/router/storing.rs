@@ -83,7 +83,7 @@ impl Router {
         }
         match self.reads.pages_read(&mut self.ctx, ticket, pages) {
             Read::Nothing => {}
-            Read::Stalled => self.look(),
+            Read::Stalled => self.poll(),
             Read::BasesFailed => self.outbox.overlay.pins_failed(&self.ctx),
             Read::Done { bases } => {
                 if let Some(bases) = bases {

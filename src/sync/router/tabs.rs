@@ -1,7 +1,7 @@
 //! Several sessions over one store, as in several tabs (docs/decisions/16-tabs-meet-in-the-store.md). One is the leader: it alone talks
 //! to the server and writes the state. The others are followers. This file has the transitions between the roles.
 //!
-//! In the code, a *look* polls the newest records of the leader's log, and a *reading* loads the whole state
+//! In the code, a *poll* reads the newest records of the leader's log, and a *reading* loads the whole state
 //! again. To *hand in* is to write requests to the inbox (`forward.rs`), from where the leader takes them
 //! (`inbox.rs`). An operation is *provisional* in a follower until the leader has taken it in.
 
@@ -36,10 +36,10 @@ impl Router {
             return Ok(());
         }
         match (&mut self.role, event) {
-            (Role::Follower(_), TabEvent::Look) => self.look(),
-            (Role::Leader(_), TabEvent::Look) => self.tabs.read_inbox(&mut self.ctx, false),
-            (Role::Follower(_), TabEvent::Looked { number, found }) => self.looked(number, found)?,
-            (Role::Leader(leader), TabEvent::Looked { number, found }) if leader.fence == Fence::Missing => {
+            (Role::Follower(_), TabEvent::Poll) => self.poll(),
+            (Role::Leader(_), TabEvent::Poll) => self.tabs.read_inbox(&mut self.ctx, false),
+            (Role::Follower(_), TabEvent::Polled { number, found }) => self.polled(number, found)?,
+            (Role::Leader(leader), TabEvent::Polled { number, found }) if leader.fence == Fence::Missing => {
                 self.fenced(number, found)?;
             }
             (Role::Follower(_), TabEvent::Read { number, opened }) => self.reloaded(number, opened)?,
@@ -75,7 +75,7 @@ impl Router {
             // A leader reads no state, and knows better: its own requests were answered.
             (
                 Role::Leader(_),
-                TabEvent::Looked { .. } | TabEvent::Read { .. } | TabEvent::Heard(_) | TabEvent::Refused(..),
+                TabEvent::Polled { .. } | TabEvent::Read { .. } | TabEvent::Heard(_) | TabEvent::Refused(..),
             ) => {}
         }
         Ok(())
@@ -110,7 +110,7 @@ impl Router {
         let amended: Vec<&OpId> = provisional.values().filter_map(|own| own.amends.as_ref()).collect();
         // This application has decided about these. If another session leads before the amendment is on the device,
         // the application must not be asked again.
-        self.tabs.dealt.retain(|id| amended.contains(&id));
+        self.tabs.decided.retain(|id| amended.contains(&id));
         let mut requests: Vec<(Option<RecordKey>, Wanted)> = Vec::new();
         let mut given_up = Vec::new();
         for op in self.outbox.table.iter() {
@@ -177,7 +177,7 @@ impl Router {
             op.saved = key.is_some();
             let amends = op.state.replaces.last().cloned();
             // Another session's application has made the amendment that is in the inbox. This one does not know of it.
-            self.tabs.dealt.extend(amends.clone().filter(|_| key.is_none()));
+            self.tabs.decided.extend(amends.clone().filter(|_| key.is_none()));
             follower.provisional.insert(id, Provisional { key, amends });
         }
         let dirty = self.ctx.memory.dirty.take();
@@ -221,7 +221,7 @@ impl Router {
     /// A leader's generation has begun late. If no other session has written meanwhile, writes the changes made in
     /// memory. Otherwise the state in storage counts, and the changes are requested or received again.
     fn fenced(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
-        let Some(next) = self.tabs.next.filter(|_| number == self.tabs.last_look) else {
+        let Some(next) = self.tabs.next.filter(|_| number == self.tabs.last_poll) else {
             return Ok(());
         };
         let Some(layout) = &mut self.ctx.layout else { return Ok(()) };

@@ -136,10 +136,10 @@ async fn role_of(store: &IdbStore, layout: &Layout, seen: u64) -> Role {
         return Role::Leads(seen);
     }
     let keys = layout.look_keys();
-    let Ok(Some((generation, found))) = store.take_over_looking(seen, &keys).await else {
+    let Ok(Some((generation, found))) = store.take_over_peeking(seen, &keys).await else {
         return Role::Follows;
     };
-    match layout.looked(&found) {
+    match layout.read_tail(&found) {
         Tail::Same => Role::Leads(generation),
         _ => Role::IsToLead(generation),
     }

@@ -75,9 +75,9 @@ impl Driver {
             return;
         }
         match effect {
-            TabEffect::Look { number, keys } => self.spawn(async move {
+            TabEffect::Poll { number, keys } => self.spawn(async move {
                 let found = store.get(Table::State, &keys).await;
-                Event::Tab(TabEvent::Looked { number, found })
+                Event::Tab(TabEvent::Polled { number, found })
             }),
             TabEffect::Read(number) => {
                 let Ok(Some(reader)) = self.with(Machine::reader) else { return };

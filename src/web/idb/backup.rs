@@ -258,7 +258,7 @@ impl Backup {
             return Ok(Some(Rc::clone(connection)));
         }
         let factory = self.factory().await?;
-        let mut found = connect::look(&factory, &self.name).await?;
+        let mut found = connect::peek(&factory, &self.name).await?;
         let lacks = |database: &IdbDatabase| {
             let there = database.object_store_names();
             !TABLES.into_iter().all(|table| there.contains(table))

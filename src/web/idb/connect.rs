@@ -44,7 +44,7 @@ pub(super) async fn connect(databases: &Databases, name: &str, create: bool) -> 
 }
 
 /// Opens a database as it is; `None` if there is none, and none is made.
-pub(super) async fn look(factory: &IdbFactory, name: &str) -> Result<Option<IdbDatabase>> {
+pub(super) async fn peek(factory: &IdbFactory, name: &str) -> Result<Option<IdbDatabase>> {
     match is_listed(factory, name).await {
         Some(false) => Ok(None),
         listed => open_as_it_is(factory, name, listed.is_none()).await,

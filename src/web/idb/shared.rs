@@ -76,7 +76,7 @@ impl IdbStore {
 
     /// As [`Store::take_over`], and reads these state records in the same transaction. They are the state in
     /// which the generation began.
-    pub async fn take_over_looking(
+    pub async fn take_over_peeking(
         &self,
         seen: u64,
         keys: &[RecordKey],

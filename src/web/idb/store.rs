@@ -332,7 +332,7 @@ impl Store for IdbStore {
     }
 
     async fn take_over(&self, seen: u64) -> Result<Option<u64>> {
-        Ok(self.take_over_looking(seen, &[]).await?.map(|(generation, _)| generation))
+        Ok(self.take_over_peeking(seen, &[]).await?.map(|(generation, _)| generation))
     }
 
     async fn commit(&self, batch: Batch) -> Result<()> {
@@ -393,7 +393,7 @@ impl Store for IdbStore {
         Ok(copies.map(|(key, bytes)| (key, Sealed::from_backup(bytes))).collect())
     }
 
-    async fn look(&self) -> Result<(u64, Option<Vec<u8>>, BackupHeader)> {
+    async fn peek(&self) -> Result<(u64, Option<Vec<u8>>, BackupHeader)> {
         let (generation, header) = self.look_first().await?;
         Ok((generation, header, self.backup.backup_header().await))
     }

@@ -30,7 +30,7 @@ impl Duty {
             Effect::Reopen(expected) => Duty::Device(Call::Reopen(expected)),
             Effect::ReadPages { ticket, keys } => Duty::Device(Call::Pages { ticket, keys }),
             Effect::ReadJournal { ticket, keys } => Duty::Device(Call::Journal { ticket, keys }),
-            Effect::Tab(TabEffect::Look { number, keys }) => Duty::Device(Call::Look { number, keys }),
+            Effect::Tab(TabEffect::Poll { number, keys }) => Duty::Device(Call::Poll { number, keys }),
             Effect::Tab(TabEffect::Read(number)) => {
                 let reader = machine.reader().expect("a device");
                 Duty::Device(Call::State { number, reader })
@@ -65,7 +65,7 @@ pub enum Call {
     Reopen(Expected),
     Pages { ticket: u64, keys: Vec<RecordKey> },
     Journal { ticket: u64, keys: Vec<RecordKey> },
-    Look { number: u64, keys: Vec<RecordKey> },
+    Poll { number: u64, keys: Vec<RecordKey> },
     State { number: u64, reader: Reader },
     Inbox { with_copies: bool },
 }
@@ -81,8 +81,8 @@ impl Call {
             Call::Journal { ticket, keys } => {
                 Event::JournalRead { ticket, records: read(Table::Journal, &keys) }
             }
-            Call::Look { number, keys } => {
-                Event::Tab(TabEvent::Looked { number, found: read(Table::State, &keys) })
+            Call::Poll { number, keys } => {
+                Event::Tab(TabEvent::Polled { number, found: read(Table::State, &keys) })
             }
             Call::State { number, reader } => {
                 let opened = block_on(reader.read(store)).map(Box::new);
@@ -107,7 +107,7 @@ impl Call {
             Call::Reopen(_) => Event::Reopened(Err(error)),
             Call::Pages { ticket, .. } => Event::PagesRead { ticket, pages: Err(error) },
             Call::Journal { ticket, .. } => Event::JournalRead { ticket, records: Err(error) },
-            Call::Look { number, .. } => Event::Tab(TabEvent::Looked { number, found: Err(error) }),
+            Call::Poll { number, .. } => Event::Tab(TabEvent::Polled { number, found: Err(error) }),
             Call::State { number, .. } => Event::Tab(TabEvent::Read { number, opened: Err(error) }),
             Call::Inbox { .. } => Event::Tab(TabEvent::Inbox(Err(error))),
         }

@@ -32,7 +32,7 @@ pub const DEFS: [&str; 2] = ["Doc", "Doc/section@h3TFcr2KJa2-sb_NXAJWrg"];
 /// The most requests to the honest server until all is well.
 const ROUNDS_MAX: usize = 400;
 
-struct Bench {
+struct Harness {
     client: Client<Open>,
     random: SeededRandom,
 }
@@ -74,29 +74,29 @@ struct Honest {
 /// Feeds a session the messages in the bytes. Each has a kind, a length in two bytes, and its content.
 pub fn session(bytes: &[u8]) -> bool {
     thread_local!(static PARSED: Schema = Schema::from_json(SCHEMA).expect("a schema"));
-    let mut bench = Bench::new(PARSED.with(Clone::clone));
+    let mut harness = Harness::new(PARSED.with(Clone::clone));
     let mut honest = Honest { epoch: epoch(1, "r"), sessions: HashMap::new() };
-    bench.settle(&mut honest);
-    bench.put("a");
-    bench.settle(&mut honest);
-    bench.put("b");
-    bench.put("a");
+    harness.settle(&mut honest);
+    harness.put("a");
+    harness.settle(&mut honest);
+    harness.put("b");
+    harness.put("a");
     let mut is_read = false;
     for (kind, message) in messages(bytes) {
-        is_read |= bench.lie(kind, message);
-        bench.look();
-        bench.wake();
+        is_read |= harness.lie(kind, message);
+        harness.read_shown();
+        harness.wake();
     }
-    let told = bench.client.machine.memory().epoch().0.cloned();
+    let told = harness.client.machine.memory().epoch().0.cloned();
     honest.epoch = later(told.filter(|told| *told > honest.epoch).as_ref().unwrap_or(&honest.epoch));
-    bench.settle(&mut honest);
-    bench.discard();
-    bench.put("c");
-    bench.settle(&mut honest);
-    let status = bench.client.machine.status();
+    harness.settle(&mut honest);
+    harness.discard();
+    harness.put("c");
+    harness.settle(&mut honest);
+    let status = harness.client.machine.status();
     assert_eq!(status.pending, 0, "the queue is stuck: {status:?}");
     for def in DEFS {
-        let shown = bench.shown(&def.parse().expect("a def"));
+        let shown = harness.shown(&def.parse().expect("a def"));
         assert_eq!(shown, Honest::documents(&honest.epoch), "{def} shows something else");
     }
     is_read
@@ -129,16 +129,16 @@ fn epoch(ms: u64, random: &str) -> Epoch {
     Epoch::new(ms, random).expect("an epoch")
 }
 
-impl Bench {
+impl Harness {
     fn new(schema: Schema) -> Self {
         let config = Config { mode: Mode::Incognito, has_live: true, ..config() };
         let opening = Opening { config, session_seed: 7, ..Opening::of("o", "a", schema) };
         let clock = Clock { wall_ms: WALL + 1_000, mono_ms: 1_000 };
         let client = Client::new(opening.incognito("session"), None, clock, Open::default());
-        let mut bench = Bench { client, random: SeededRandom::new(9) };
-        bench.feed(Event::Started);
-        DEFS.iter().for_each(|def| bench.feed(Event::Subscribe(def.parse().expect("a def"))));
-        bench
+        let mut harness = Harness { client, random: SeededRandom::new(9) };
+        harness.feed(Event::Started);
+        DEFS.iter().for_each(|def| harness.feed(Event::Subscribe(def.parse().expect("a def"))));
+        harness
     }
 
     fn feed(&mut self, event: Event) {
@@ -189,7 +189,7 @@ impl Bench {
     }
 
     /// Reads the shown documents, as the application does.
-    fn look(&mut self) {
+    fn read_shown(&mut self) {
         for def in DEFS {
             let ids = self
                 .client

@@ -125,12 +125,13 @@ impl<S: Backend> World<S> {
             Action::DropFile { client, file } => self.drop_file(of(client, self), usize::from(file)),
             Action::LoseChunk { client, file } => self.lose_chunk(of(client, self), usize::from(file)),
             Action::PutLate { minutes, twice } => {
-                self.server.upset_files(FilesFault::LatePut { ms: u64::from(minutes) * 60_000, twice });
+                self.server.inject_file_fault(FilesFault::LatePut { ms: u64::from(minutes) * 60_000, twice });
             }
             Action::DeleteLate { minutes, twice } => {
-                self.server.upset_files(FilesFault::LateDelete { ms: u64::from(minutes) * 60_000, twice });
+                self.server
+                    .inject_file_fault(FilesFault::LateDelete { ms: u64::from(minutes) * 60_000, twice });
             }
-            Action::FilesDown { calls } => self.server.upset_files(FilesFault::Down(calls)),
+            Action::FilesDown { calls } => self.server.inject_file_fault(FilesFault::Down(calls)),
             Action::Collect { instance } => {
                 let work = self.server.begin_files(FilesWork::Collect, usize::from(instance), self.now);
                 self.at(self.now + 20, Job::Collect { work });

@@ -64,7 +64,7 @@ impl<S: Backend> World<S> {
                 self.at(at, Job::Call { client, life, call });
             }
             Call::Reopen(_) => panic!("this device closes under nobody: tests/faults has those that do"),
-            Call::Look { .. } | Call::State { .. } | Call::Inbox { .. } => {
+            Call::Poll { .. } | Call::State { .. } | Call::Inbox { .. } => {
                 panic!("a session alone on its device has no others")
             }
         }

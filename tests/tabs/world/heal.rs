@@ -28,7 +28,7 @@ impl World {
             }
             // If messages are lost, each tab polls by itself from time to time.
             for tab in self.tabs.iter_mut().flatten() {
-                tab.arrived.push_back(Event::Tab(TabEvent::Look));
+                tab.arrived.push_back(Event::Tab(TabEvent::Poll));
             }
             self.settle();
             for number in 0..self.tabs.len() {

@@ -34,7 +34,7 @@ impl World {
         if self.tab(number).is_frozen {
             return;
         }
-        self.tab(number).arrived.push_back(Event::Tab(TabEvent::Look));
+        self.tab(number).arrived.push_back(Event::Tab(TabEvent::Poll));
         for _ in 0..100 {
             let tab = self.tab(number);
             if tab.tasks.is_empty() && tab.arrived.is_empty() {

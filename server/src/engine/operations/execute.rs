@@ -11,7 +11,7 @@ use escale::{Code, Kind, Result};
 
 use crate::engine::effects::numbers::numbers;
 use crate::engine::instance::refusals::level_of;
-use crate::engine::operations::asking::{Asking, COMMITTING};
+use crate::engine::operations::context::{COMMITTING, RequestContext};
 use crate::engine::operations::operate::Group;
 use crate::engine::operations::operator::Operator;
 use crate::engine::operations::order::attempts::TRIES_MAX;
@@ -43,7 +43,7 @@ impl Operator<'_> {
     /// only the result is written. If it is not executed, it leaves nothing.
     pub(in crate::engine) fn execute(
         &self,
-        asking: Asking,
+        context: RequestContext,
         op: &Op,
         group: &mut Group,
         at_least: Version,
@@ -54,7 +54,7 @@ impl Operator<'_> {
             group.broken = Some(error);
             return Done::Not(fault);
         }
-        let done = self.run(asking, op, group, at_least);
+        let done = self.run(context, op, group, at_least);
         let tx = &mut group.lock.tx;
         let ended = match &done {
             Ok(Done::Result(_)) => tx.release(),
@@ -69,17 +69,17 @@ impl Operator<'_> {
         done.unwrap_or_else(|error| Done::Not(fault_of(&error, COMMITTING)))
     }
 
-    fn run(&self, asking: Asking, op: &Op, group: &mut Group, at_least: Version) -> Result<Done> {
+    fn run(&self, context: RequestContext, op: &Op, group: &mut Group, at_least: Version) -> Result<Done> {
         let lock = &mut group.lock;
-        let level = level_of(self.instance, asking.org, asking.caller);
-        let write = lock.write(self.instance, asking.caller, at_least)?;
-        let files = Referenced::by(self.instance, asking.work);
+        let level = level_of(self.instance, context.org, context.caller);
+        let write = lock.write(self.instance, context.caller, at_least)?;
+        let files = Referenced::by(self.instance, context.work);
         let growth = Growth { most: Some(group.room.max(0)), ..Growth::default() };
         let notes = Notes { growth, ..Notes::default() };
         let write = WriteTx { level, commit: cause_of(&op.id), files, notes, ..write };
         let mut run = Tx { write, hooks: self.hooks };
         // It writes nothing.
-        let ran = if asking.caller.may_write || op.name == "quota.get" {
+        let ran = if context.caller.may_write || op.name == "quota.get" {
             catch_unwind(AssertUnwindSafe(|| self.operations.run(&mut run, &op.name, &op.args)))
                 .unwrap_or_else(|_| Err(panicked(&op.name)))
                 .and_then(check_value)
@@ -103,19 +103,19 @@ impl Operator<'_> {
             return Ok(Done::Not(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) }));
         }
         let ran = ran.and_then(|value| in_time.map(|()| value).map_err(working));
-        if is_over && !asking.is_first {
+        if is_over && !context.is_first {
             return Ok(Done::Full);
         }
         // The answer follows from the caller's rights again. Kept, it would fill the database without any right.
-        let is_unkept = leaves_nothing((asking.caller, level), &ran, notes.changed);
-        if asking.is_used && !is_unkept {
+        let is_unkept = leaves_nothing((context.caller, level), &ran, notes.changed);
+        if context.is_used && !is_unkept {
             // If it had been executed, its id would be known. It will not be: another operation may have had its number,
             // or this is a late copy of one that was refused, and discarded by its user.
             let what = "the session used this number for another operation, or for one that was refused";
             return Ok(Done::Not(Fault::new(Code::SessionReused, what)));
         }
         let ran = match ran {
-            Err(fault) if fault.kind.is_retryable() => match self.given_up(asking, op, &fault) {
+            Err(fault) if fault.kind.is_retryable() => match self.given_up(context, op, &fault) {
                 Some(refused) => Err(refused),
                 None => return Ok(Done::Not(fault)),
             },
@@ -135,7 +135,7 @@ impl Operator<'_> {
             }
         };
         if is_unkept {
-            let (last, is_written) = use_number(tx.as_mut(), &self.seal, asking, (op.seq, now))?;
+            let (last, is_written) = use_number(tx.as_mut(), &self.seal, context, (op.seq, now))?;
             group.is_dirty |= is_written;
             if op.seq == last.max(group.passed) + 1 {
                 group.passed = op.seq;
@@ -144,17 +144,17 @@ impl Operator<'_> {
         }
         let added = if v.is_some() { added.max(0) } else { 0 };
         let bytes = stored_form(&result, notes.met.as_ref(), group.room - added)?;
-        let (account, id, name) = (&asking.caller.account, op.id.clone(), sha_s(&op.name));
+        let (account, id, name) = (&context.caller.account, op.id.clone(), sha_s(&op.name));
         let pk = result_pk(account, &id);
-        let result_rests = self.seal.close(result_place(asking.org, &pk), op.seq, &bytes)?;
-        let session = asking.session.to_owned();
+        let result_rests = self.seal.close(result_place(context.org, &pk), op.seq, &bytes)?;
+        let session = context.session.to_owned();
         let operation = Operation { session, seq: op.seq, id, name, v, at: now, result: result_rests };
         let kept = operation.bytes();
-        if !asking.is_first && added + kept as i64 > group.room {
+        if !context.is_first && added + kept as i64 > group.room {
             return Ok(Done::Full);
         }
         tx.append_operation(account, &operation)?;
-        put_seq(tx.as_mut(), asking, op.seq)?;
+        put_seq(tx.as_mut(), context, op.seq)?;
         group.is_dirty = true;
         group.room -= added + kept as i64;
         lock.head.kept += kept;
@@ -162,7 +162,7 @@ impl Operator<'_> {
             // The next operation of the group is stamped above this one.
             lock.keep(now, &notes);
             if now > time {
-                self.pace.take(asking.org, self.clock.as_ref());
+                self.pace.take(context.org, self.clock.as_ref());
             }
             group.has_changed = true;
             group.restricts |= notes.restricts;
@@ -175,9 +175,9 @@ impl Operator<'_> {
     ///
     /// Not counted: a fault of kind O, whose cause is known and passes; and `order_held`, which depends on
     /// another operation's fate.
-    fn given_up(&self, asking: Asking, op: &Op, fault: &Fault) -> Option<Fault> {
+    fn given_up(&self, context: RequestContext, op: &Op, fault: &Fault) -> Option<Fault> {
         let may_last = matches!(fault.kind, Kind::C | Kind::X) && fault.code != Code::OrderHeld.as_str();
-        if !may_last || !self.tries.failed(asking.org, asking.session, &op.id) {
+        if !may_last || !self.tries.failed(context.org, context.session, &op.id) {
             return None;
         }
         let Fault { code, message, .. } = fault;
@@ -205,7 +205,7 @@ fn check_value(value: Option<Value>) -> Ran {
     Ok(value)
 }
 
-/// The bytes of a result that can be large: its value, its document and its files. Small results have no result_bytes.
+/// The bytes of a result that can be large: its value, its document and its files. Small results count as none.
 pub(in crate::engine) fn result_bytes(result: &OpResult) -> usize {
     let value = result.ok.as_ref().and_then(|ok| ok.value.as_ref());
     let data = result.fault.as_ref().and_then(|fault| fault.doc.as_ref()).and_then(|row| row.data.as_ref());

@@ -1,8 +1,8 @@
 //! Operations: their registry, their order, and their execution.
 
 pub(in crate::engine) mod administer;
-pub(in crate::engine) mod asking;
 pub(in crate::engine) mod built_in;
+pub(in crate::engine) mod context;
 pub(in crate::engine) mod execute;
 pub(in crate::engine) mod operate;
 pub(in crate::engine) mod operator;

@@ -15,7 +15,7 @@ use escale::{Code, Error, Result};
 use crate::engine::caller::Caller;
 use crate::engine::effects::transact::RESTARTS_MAX;
 use crate::engine::instance::work::Work;
-use crate::engine::operations::asking::{Asking, COMMITTING};
+use crate::engine::operations::context::{COMMITTING, RequestContext};
 use crate::engine::operations::execute::{Done, result_bytes};
 use crate::engine::operations::operator::Operator;
 use crate::engine::operations::order::before::{Before, before, put_seq};
@@ -38,7 +38,7 @@ const GROUP_OPS_MAX: usize = 32;
 /// Milliseconds after which a group takes no further operation, because the org's other writes wait for it.
 const GROUP_MS_MAX: u64 = 200;
 
-/// The result_bytes of results without their documents and values: 500 ids of 1 KiB, and some words for each.
+/// The bytes of results without their documents and values: 500 ids of 1 KiB, and some words for each.
 const RESULTS_BARE_BYTES: usize = 1 << 20;
 
 /// The phase of a fault that arose before the operation started, for example while it waited for its turn to
@@ -89,8 +89,15 @@ impl Operator<'_> {
     ) -> Result<Operated> {
         let SyncRequest { session, epoch, ops, .. } = request;
         check(ops)?;
-        let asking =
-            Asking { org, caller, session, epoch: epoch.as_ref(), work, is_first: true, is_used: false };
+        let context = RequestContext {
+            org,
+            caller,
+            session,
+            epoch: epoch.as_ref(),
+            work,
+            is_first: true,
+            is_used: false,
+        };
         let started = self.clock.elapsed_ms();
         // Leaves room for the largest possible last result, so that the total stays within the bound.
         let room_max = RESULTS_BYTES_MAX - DOCUMENT_BYTES_MAX - RESULTS_BARE_BYTES;
@@ -105,24 +112,24 @@ impl Operator<'_> {
                 break;
             }
             let rest = &ops[operated.results.len()..];
-            operated = self.operate_group(asking, rest, operated);
+            operated = self.operate_group(context, rest, operated);
         }
         Ok(operated)
     }
 
     /// Executes the next operations in one transaction.
-    fn operate_group(&self, asking: Asking, ops: &[Op], operated: Operated) -> Operated {
+    fn operate_group(&self, context: RequestContext, ops: &[Op], operated: Operated) -> Operated {
         let Operated { mut results, room, .. } = operated;
         let first = results.len();
         let (clock, wait) = (self.clock.as_ref(), self.settings.write_wait);
-        let in_turn = self.pace.keep(asking.org, clock, wait);
-        let lock = match in_turn.and_then(|()| self.begin(asking.org, wait)) {
+        let in_turn = self.pace.keep(context.org, clock, wait);
+        let lock = match in_turn.and_then(|()| self.begin(context.org, wait)) {
             Ok(lock) => lock,
             Err(error) => {
                 return Operated { results, fault: Some(fault_of(&error, WAITING)), ..operated };
             }
         };
-        if asking.epoch.is_some_and(|epoch| *epoch != lock.head.epoch) {
+        if context.epoch.is_some_and(|epoch| *epoch != lock.head.epoch) {
             // A copy of the request may arrive after the server was restored from a backup. It could execute
             // operations that the server had refused and their user had discarded since (R11).
             let what = "the request was sent in another epoch";
@@ -143,13 +150,13 @@ impl Operator<'_> {
         let mut settled = (first, room);
         for op in ops.iter().take(GROUP_OPS_MAX) {
             let is_late = self.clock.elapsed_ms().saturating_sub(started) >= GROUP_MS_MAX;
-            let is_ahead = self.pace.is_ahead(asking.org, clock);
+            let is_ahead = self.pace.is_ahead(context.org, clock);
             if results.len() > first && (is_late || left == 0 || is_ahead) {
                 break;
             }
             let span = span!("operation", end = tracing::field::Empty);
-            let asking = Asking { is_first: results.is_empty(), ..asking };
-            let ended = span.in_scope(|| self.operate_one(asking, op, &mut group));
+            let context = RequestContext { is_first: results.is_empty(), ..context };
+            let ended = span.in_scope(|| self.operate_one(context, op, &mut group));
             span.record("end", span_outcome(&ended));
             match ended {
                 Ok(result) => {
@@ -166,7 +173,7 @@ impl Operator<'_> {
             }
         }
         let (growth, passed) = (group.room, group.passed);
-        match self.end_group(asking.org, group) {
+        match self.end_group(context.org, group) {
             Ok(()) => Operated { results, fault, room: left, growth, passed, is_full },
             Err(error) => {
                 // Nothing of the group happened. Only results from before it can be given.
@@ -198,11 +205,11 @@ impl Operator<'_> {
     /// database.
     fn operate_one(
         &self,
-        asking: Asking,
+        context: RequestContext,
         op: &Op,
         group: &mut Group,
     ) -> std::result::Result<OpResult, Option<Fault>> {
-        let before = before(group.lock.tx.snapshot(), asking, (op, group.passed));
+        let before = before(group.lock.tx.snapshot(), context, (op, group.passed));
         let before = before.map_err(|error| fault_of(&error, WAITING))?;
         let result = match before {
             Before::Refused(fault) => return Err(Some(fault)),
@@ -210,28 +217,28 @@ impl Operator<'_> {
                 if is_next {
                     // The session took a new name, or lost its count. This number of it is used now. An older
                     // copy of the database does not know that, so it counts as a commit (R8).
-                    let put = put_seq(group.lock.tx.as_mut(), asking, op.seq);
+                    let put = put_seq(group.lock.tx.as_mut(), context, op.seq);
                     put.map_err(|error| fault_of(&error, COMMITTING))?;
                     group.is_dirty = true;
                 }
-                past_result(self.instance, group.lock.tx.snapshot(), asking, (&op.id, &past))
+                past_result(self.instance, group.lock.tx.snapshot(), context, (&op.id, &past))
             }
-            Before::Next => self.operate_next(asking, op, group)?,
-            Before::Used => self.operate_next(Asking { is_used: true, ..asking }, op, group)?,
+            Before::Next => self.operate_next(context, op, group)?,
+            Before::Used => self.operate_next(RequestContext { is_used: true, ..context }, op, group)?,
         };
-        self.tries.ended(asking.org, asking.session);
+        self.tries.ended(context.org, context.session);
         Ok(result)
     }
 
     fn operate_next(
         &self,
-        asking: Asking,
+        context: RequestContext,
         op: &Op,
         group: &mut Group,
     ) -> std::result::Result<OpResult, Option<Fault>> {
         let mut at_least = Version::default();
         for _ in 0..RESTARTS_MAX {
-            match self.execute(asking, op, group, at_least) {
+            match self.execute(context, op, group, at_least) {
                 Done::Result(result) => return Ok(result),
                 Done::Not(fault) => return Err(Some(fault)),
                 Done::Full => return Err(None),
@@ -265,14 +272,21 @@ impl Operator<'_> {
         }
         let SyncRequest { session, epoch, ops, .. } = request;
         let work = &Work::of(0);
-        let asking =
-            Asking { org, caller, session, epoch: epoch.as_ref(), work, is_first: true, is_used: false };
+        let context = RequestContext {
+            org,
+            caller,
+            session,
+            epoch: epoch.as_ref(),
+            work,
+            is_first: true,
+            is_used: false,
+        };
         let first = results.len();
         let mut fault_at = None;
         for (index, op) in ops.iter().enumerate().skip(first) {
             match past_operation(snapshot, org, &caller.account, &op.id)? {
                 Some(past) if room > 0 && !is_of_another_name(&past, op) => {
-                    let result = past_result(self.instance, documents, asking, (&op.id, &past));
+                    let result = past_result(self.instance, documents, context, (&op.id, &past));
                     room = room.saturating_sub(result_bytes(&result));
                     results.push(result);
                 }

@@ -5,7 +5,7 @@ use escale::model::{Version, sha_s};
 use escale::{Code, Result};
 
 use crate::engine::caller::{Caller, NO_WRITES};
-use crate::engine::operations::asking::Asking;
+use crate::engine::operations::context::RequestContext;
 use crate::engine::records::reader::{Reader, SESSIONS_MAX};
 use crate::engine::records::system::{put_record, read_record};
 use crate::engine::tx::outcome::Ran;
@@ -32,28 +32,28 @@ pub(in crate::engine) fn leaves_nothing((caller, level): (&Caller, u8), ran: &Ra
 pub(in crate::engine) fn use_number(
     tx: &mut dyn Transaction,
     seal: &Seal,
-    asking: Asking,
+    context: RequestContext,
     (seq, now): (u64, Version),
 ) -> Result<(u64, bool)> {
-    let session = match tx.snapshot().session(asking.org, asking.session)? {
+    let session = match tx.snapshot().session(context.org, context.session)? {
         Some(session) if session.seq + 1 == seq => session,
-        None if seq == 1 && may_begin(tx, seal, asking, now)? => {
-            Session { account: asking.caller.account.clone(), seq }
+        None if seq == 1 && may_begin(tx, seal, context, now)? => {
+            Session { account: context.caller.account.clone(), seq }
         }
         session => return Ok((session.map_or(0, |session| session.seq), false)),
     };
-    tx.put_session(asking.session, &Session { seq, ..session })?;
+    tx.put_session(context.session, &Session { seq, ..session })?;
     Ok((seq, true))
 }
 
 /// Counts another session of the account, unless it has as many as are kept.
-fn may_begin(tx: &mut dyn Transaction, seal: &Seal, asking: Asking, now: Version) -> Result<bool> {
-    let pk = sha_s(&asking.caller.account);
-    let found = read_record::<Reader>(tx.snapshot(), seal, (asking.org, &pk))?;
+fn may_begin(tx: &mut dyn Transaction, seal: &Seal, context: RequestContext, now: Version) -> Result<bool> {
+    let pk = sha_s(&context.caller.account);
+    let found = read_record::<Reader>(tx.snapshot(), seal, (context.org, &pk))?;
     let sessions = found.map_or(0, |reader| reader.sessions);
     if sessions >= SESSIONS_MAX {
         return Ok(false);
     }
-    put_record(tx, seal, (asking.org, &pk, now), &Reader { sessions: sessions + 1 })?;
+    put_record(tx, seal, (context.org, &pk, now), &Reader { sessions: sessions + 1 })?;
     Ok(true)
 }

@@ -6,7 +6,7 @@ use escale::model::{Def, Pk, Value};
 use escale::{Code, Error, Result};
 
 use crate::engine::instance::context::Instance;
-use crate::engine::operations::asking::Asking;
+use crate::engine::operations::context::RequestContext;
 use crate::engine::operations::order::past_operation::PastOperation;
 use crate::engine::records::opened::{Opened, read_document};
 use crate::engine::records::record::{result_pk, result_place};
@@ -72,14 +72,14 @@ fn from_stored(bytes: &[u8]) -> Result<(OpResult, Stored)> {
 pub(in crate::engine) fn past_result(
     instance: &Instance,
     documents: &dyn DocumentReads,
-    asking: Asking,
+    context: RequestContext,
     (id, past): (&str, &PastOperation),
 ) -> OpResult {
     if let PastOperation::Kept(operation) = past {
-        match repeated(instance, documents, asking, operation) {
+        match repeated(instance, documents, context, operation) {
             Ok(Some(result)) => return result,
             Ok(None) => {}
-            Err(error) => tracing::error!(org = asking.org, %error, "a stored result cannot be read"),
+            Err(error) => tracing::error!(org = context.org, %error, "a stored result cannot be read"),
         }
     }
     let fault = match past.v() {
@@ -92,15 +92,15 @@ pub(in crate::engine) fn past_result(
 fn repeated(
     instance: &Instance,
     documents: &dyn DocumentReads,
-    asking: Asking,
+    context: RequestContext,
     operation: &Operation,
 ) -> Result<Option<OpResult>> {
-    let opened = opened(&instance.seal, (asking.org, &asking.caller.account), operation)?;
+    let opened = opened(&instance.seal, (context.org, &context.caller.account), operation)?;
     let (mut result, stored) = from_stored(&opened)?;
     if let Some(fault) = &mut result.fault {
         // A result that an earlier program stored has its document.
         if let Stored::Met((class, pk)) = &stored {
-            fault.doc = shown_row(instance, documents, asking, (class, pk));
+            fault.doc = shown_row(instance, documents, context, (class, pk));
         }
     }
     Ok(Some(result).filter(|result| result.fault.is_some() || !matches!(stored, Stored::Gone)))
@@ -110,20 +110,20 @@ fn repeated(
 fn shown_row(
     instance: &Instance,
     documents: &dyn DocumentReads,
-    asking: Asking,
+    context: RequestContext,
     (class, pk): (&str, &str),
 ) -> Option<Row> {
     let class = instance.schema.class(class).ok()?;
     let pk = Pk::parse(pk).ok()?;
-    let at = Place { org: asking.org, class: class.name().as_str(), pk: pk.as_str() };
-    let who = (asking.org, asking.caller);
+    let at = Place { org: context.org, class: class.name().as_str(), pk: pk.as_str() };
+    let who = (context.org, context.caller);
     Reads::of(instance, documents, who, instance.clock.now_ms())
         .check(&Def::document(class.name(), &pk))
         .ok()?;
     let gone = |v| Row { pk: pk.clone(), v, deleted: true, max_life: None, data: None };
     let found = read_document(documents, &instance.seal, at).ok()?;
     let Some(stored) = found else { return Some(gone(0)) };
-    if let Some(floor) = floor_of(documents, class, (asking.org, &stored)).ok()? {
+    if let Some(floor) = floor_of(documents, class, (context.org, &stored)).ok()? {
         return Some(gone(floor));
     }
     let Opened { document, data } = stored;

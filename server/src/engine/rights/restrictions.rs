@@ -14,8 +14,8 @@ use crate::engine::instance::refusals::{blocked, check_enters};
 use crate::engine::instance::schedules::ORGS_MAX;
 use crate::engine::records::org::{ORG, OrgRecord};
 use crate::engine::records::system::SystemRecord;
-use crate::engine::tx::kept::read_kept;
 use crate::engine::tx::outcome::working;
+use crate::engine::tx::system_records::read_system_record;
 use crate::engine::tx::write_tx::WriteTx;
 
 /// The restrictions of an instance's orgs.
@@ -41,7 +41,7 @@ impl<'e> Restrictions<'e> {
         }
         let known = &self.0.known_schedules;
         let changes = known.changes.load(Ordering::SeqCst);
-        let record: Arc<OrgRecord> = Arc::new(read_kept(self.0, org, ORG)?.unwrap_or_default());
+        let record: Arc<OrgRecord> = Arc::new(read_system_record(self.0, org, ORG)?.unwrap_or_default());
         let mut orgs = known.lock();
         if known.changes.load(Ordering::SeqCst) == changes {
             if orgs.len() >= ORGS_MAX {

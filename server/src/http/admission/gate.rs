@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use escale::{Code, Error};
 
 use crate::accounts::Network;
-use crate::http::auth::Guest;
+use crate::http::auth::Admitted;
 use crate::http::state::Peer;
 
 /// A caller, as the limits count it.
@@ -73,8 +73,8 @@ impl Holder {
     }
 
     /// The bearer of a token, or anybody where none is needed.
-    pub(in crate::http) fn of_guest(guest: &Guest, peer: Peer) -> Self {
-        Holder::of(guest.account.as_deref(), peer)
+    pub(in crate::http) fn of_admitted(admitted: &Admitted, peer: Peer) -> Self {
+        Holder::of(admitted.account.as_deref(), peer)
     }
 
     pub(super) fn is_stranger(&self) -> bool {

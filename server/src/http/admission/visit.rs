@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use super::gate::{Gate, Holder, Place, Slot};
 use super::leaving::leaving;
 use super::lines::{Line, Lines};
-use crate::http::entering::{Busy, Connection, Engaged};
+use crate::http::entering::{Active, Busy, Connection};
 use crate::http::reply::Refusal;
 use crate::http::sync::text;
 
@@ -23,7 +23,7 @@ pub(in crate::http) const LEAST_RATE: usize = 512;
 /// Requests that wait for their turn at once: for each caller, and in all.
 const IN_TURN_MAX: (usize, usize) = (4, 32);
 
-/// Memory of bodies that arrive, for strangers and for those with tokens, and of replies that leave.
+/// Memory of bodies that arrive, for idle and for those with tokens, and of replies that leave.
 const ARRIVING_BYTES_MAX: usize = 64 << 20;
 const LEAVING_BYTES_MAX: usize = 128 << 20;
 
@@ -32,8 +32,8 @@ pub(in crate::http) struct Traffic {
     gate: Arc<Gate>,
     /// Work that waits for its turn.
     in_turn: Arc<Gate>,
-    /// Of strangers, who cannot crowd out those with tokens.
-    strangers: Arc<Lines>,
+    /// Of idle, who cannot limiter out those with tokens.
+    idle: Arc<Lines>,
     arriving: Arc<Lines>,
     leaving: Arc<Lines>,
     /// How long a body may be silent.
@@ -52,7 +52,7 @@ pub(in crate::http) struct Work {
     visit: Visit,
     _place: Place,
     _in_turn: Option<Slot>,
-    _engaged: Engaged,
+    _active: Active,
 }
 
 impl Traffic {
@@ -66,9 +66,9 @@ impl Traffic {
         let gate = Gate::new(most, needs_tokens);
         let in_turn = Gate::new(IN_TURN_MAX, needs_tokens);
         let arriving = || Lines::new(lines_max, ARRIVING_BYTES_MAX);
-        let (strangers, arriving) = (arriving(), arriving());
+        let (idle, arriving) = (arriving(), arriving());
         let leaving = Lines::new(lines_max, LEAVING_BYTES_MAX);
-        Arc::new(Traffic { gate, in_turn, strangers, arriving, leaving, patience })
+        Arc::new(Traffic { gate, in_turn, idle, arriving, leaving, patience })
     }
 
     /// Begins a request of that caller. Errors: `too_many`.
@@ -95,7 +95,7 @@ impl Visit {
             return Err(too_large(bytes_max));
         }
         let holder = self.slot.holder();
-        let lines = if holder.is_stranger() { &self.traffic.strangers } else { &self.traffic.arriving };
+        let lines = if holder.is_stranger() { &self.traffic.idle } else { &self.traffic.arriving };
         let end = Arc::new(Notify::new());
         let line = lines.enter(holder, 0, &end);
         tokio::select! {
@@ -121,8 +121,8 @@ impl Visit {
     }
 
     fn with(self, place: Place, in_turn: Option<Slot>) -> Work {
-        let engaged = self.busy.engage();
-        Work { visit: self, _place: place, _in_turn: in_turn, _engaged: engaged }
+        let active = self.busy.mark_active();
+        Work { visit: self, _place: place, _in_turn: in_turn, _active: active }
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
     use crate::accounts::Network;
-    use crate::http::entering::Crowd;
+    use crate::http::entering::ConnectionLimiter;
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -205,7 +205,7 @@ mod tests {
     /// Large requests come one after another: those that wait would otherwise have all places for minutes.
     #[tokio::test]
     async fn work_that_waits_for_its_turn_leaves_the_places_to_others() {
-        let connection = Crowd::new(1).enter(Network::of([10, 0, 0, 1].into())).await;
+        let connection = ConnectionLimiter::new(1).enter(Network::of([10, 0, 0, 1].into())).await;
         let traffic = Traffic::new((9, 2), usize::MAX, true, PATIENCE);
         let visit = |name: &str| traffic.visit(&Holder::Account(name.into()), &connection).unwrap();
         let _waiting: Vec<Work> = ["a", "b", "c"]

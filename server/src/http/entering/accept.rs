@@ -21,7 +21,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::server::TlsStream;
 
-use super::crowd::{Connection, Crowd};
+use super::connection_limiter::{Connection, ConnectionLimiter};
 use super::tls::Tls;
 use crate::accounts::Network;
 use crate::http::router::answer;
@@ -48,7 +48,7 @@ pub(in crate::http) async fn run(
     router: Router,
     limits: ConnectionLimits,
 ) {
-    let crowd = Crowd::new(limits.places);
+    let limiter = ConnectionLimiter::new(limits.places);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(HEADER_BYTES_MAX);
     let mut stop = server.stop.subscribe();
@@ -70,7 +70,7 @@ pub(in crate::http) async fn run(
         };
         // If no connection can be evicted, this caller waits for a free slot, and further callers wait in
         // the system's queue.
-        let entering = crowd.enter(Network::of(peer));
+        let entering = limiter.enter(Network::of(peer));
         tokio::pin!(entering);
         let slot = loop {
             tokio::select! {

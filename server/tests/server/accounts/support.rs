@@ -8,7 +8,7 @@ use aes_gcm::{Aes256Gcm, Key, Nonce};
 use escale::codec::pack;
 use escale::model::Value;
 use escale::{Code, Result};
-use escale_server::accounts::{AccountTokens, Auth, Entered, SignUp, answer, signature};
+use escale_server::accounts::{AccountTokens, Auth, SignUp, SignedIn, answer, signature};
 use escale_server::engine::Engine;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
@@ -151,7 +151,7 @@ impl<'e> Desk<'e> {
     }
 
     /// The bearer of a token, by a new instance.
-    pub fn bearer(&self, token: &str) -> Option<Entered> {
+    pub fn bearer(&self, token: &str) -> Option<SignedIn> {
         AccountTokens::default().enter(self.engine, ORG, token).unwrap()
     }
 

@@ -91,8 +91,8 @@ fn an_ordinary_role_needs_rights_on_one_schema_only() {
     append(&provider, "o", "a");
     drop(provider);
     raw.batch(&format!("CREATE ROLE {name}_guest LOGIN"));
-    let guest = url.replace("_role@", "_guest@");
-    assert_refused(&guest, Code::BadOption, &["permission denied", "grant the role"]);
+    let other = url.replace("_role@", "_guest@");
+    assert_refused(&other, Code::BadOption, &["permission denied", "grant the role"]);
     raw.batch(&format!("DROP OWNED BY {name}_role; DROP ROLE {name}_role; DROP ROLE {name}_guest"));
 }
 

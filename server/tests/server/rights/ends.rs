@@ -212,7 +212,10 @@ fn r99_a_membership_holds_until_its_end_by_the_clock_for_what_is_gone_as_well() 
     store(&engine, "Post", doc(&[("id", "ahead"), ("group", "h")]));
     clock.set(NOON);
     let mut bob = Client::new(&engine, "o", "bob");
-    assert_eq!((bob.delete("Post", &["there"]), bob.delete("Post", &["gone"])), ("ok".into(), "not_found".into()));
+    assert_eq!(
+        (bob.delete("Post", &["there"]), bob.delete("Post", &["gone"])),
+        ("ok".into(), "not_found".into())
+    );
     clock.set(NOON + 3 * 60_000);
     assert_eq!(bob.delete("Post", &["gone"]), "forbidden");
 }

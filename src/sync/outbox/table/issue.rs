@@ -58,7 +58,7 @@ impl PendingOps {
 pub fn write_one(ctx: &mut Ctx, table: &mut PendingOps, write: Write) -> Result<()> {
     let order = table.places.next();
     table.issue(ctx, write, order)?;
-    if let Some(op) = table.at_mut(order) {
+    if let Some(op) = table.op_mut(order) {
         op.insist(|_| true);
     }
     Ok(())

@@ -12,10 +12,10 @@ async fn who_takes_over_sees_the_state_in_which_its_generation_began() {
     let store = fresh("taken-over").await;
     let keys = [RecordKey([2; 16]), RecordKey([1; 16])];
     store.commit(one(1)).await.expect("committed");
-    let taken = store.take_over_looking(0, &keys).await.expect("taken");
+    let taken = store.take_over_peeking(0, &keys).await.expect("taken");
     assert_eq!(taken, Some((1, vec![None, Some(vec![1; 10])])), "in the order of the keys");
     assert_eq!(store.begun(), 1);
-    assert_eq!(store.take_over_looking(0, &keys).await.expect("no error"), None, "somebody was first");
+    assert_eq!(store.take_over_peeking(0, &keys).await.expect("no error"), None, "somebody was first");
     assert_eq!(store.begun(), 1);
     // A batch that the earlier leader sent meanwhile is either written before, and then seen, or not written.
     let (sent, taken) = {
@@ -23,7 +23,7 @@ async fn who_takes_over_sees_the_state_in_which_its_generation_began() {
         let mut batch = one(2);
         batch.generation = Some(1);
         let sent = store.commit(batch).await;
-        let taken = other.take_over_looking(1, &keys).await.expect("taken");
+        let taken = other.take_over_peeking(1, &keys).await.expect("taken");
         other.close().await;
         (sent, taken)
     };
@@ -47,7 +47,7 @@ async fn who_takes_over_sees_large_records_as_well() {
     store.commit(Batch { puts, ..Batch::default() }).await.expect("committed");
     for seen in 0..10 {
         let (generation, found) =
-            store.take_over_looking(seen, &keys).await.expect("no error").expect("nobody was first");
+            store.take_over_peeking(seen, &keys).await.expect("no error").expect("nobody was first");
         assert_eq!(generation, seen + 1);
         let sizes: Vec<usize> = found.iter().flatten().map(Vec::len).collect();
         assert_eq!(sizes, records);

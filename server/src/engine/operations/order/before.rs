@@ -3,7 +3,7 @@
 use escale::codec::{Fault, Op};
 use escale::{Code, Result};
 
-use crate::engine::operations::asking::Asking;
+use crate::engine::operations::context::RequestContext;
 use crate::engine::operations::order::past_operation::{PastOperation, is_of_another_name, past_operation};
 use crate::provider::{Session, Snapshot, Transaction};
 
@@ -25,10 +25,10 @@ pub(in crate::engine) enum Before {
 /// A caller that may not write has no order: nothing of its operations is kept, so the answer does not depend on numbers.
 pub(in crate::engine) fn before(
     snapshot: &dyn Snapshot,
-    asking: Asking,
+    context: RequestContext,
     (op, passed): (&Op, u64),
 ) -> Result<Before> {
-    let Asking { org, caller, session, .. } = asking;
+    let RequestContext { org, caller, session, .. } = context;
     let refused = |code, what: &str| Ok(Before::Refused(Fault::new(code, what)));
     let held = snapshot.session(org, session)?;
     let has_row = held.is_some();
@@ -69,7 +69,7 @@ pub(in crate::engine) fn before(
 }
 
 /// Records the number of the session's last operation.
-pub(in crate::engine) fn put_seq(tx: &mut dyn Transaction, asking: Asking, seq: u64) -> Result<()> {
-    let account = asking.caller.account.clone();
-    tx.put_session(asking.session, &Session { account, seq })
+pub(in crate::engine) fn put_seq(tx: &mut dyn Transaction, context: RequestContext, seq: u64) -> Result<()> {
+    let account = context.caller.account.clone();
+    tx.put_session(context.session, &Session { account, seq })
 }

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::accounts::Network;
 use crate::http::admission::{Gate, Holder, Place, Slot};
-use crate::http::entering::{Connection, Crowd};
+use crate::http::entering::{Connection, ConnectionLimiter};
 use crate::http::hub::{Hub, Seat, Turn};
 use crate::http::reply::RETRY_SECONDS;
 use crate::http::serve::{BACKLOG, CONNECTIONS_MAX, PULLS, REQUESTS_MAX, SOCKETS_MAX};
@@ -41,7 +41,7 @@ fn ms(ms: u64) -> Duration {
 /// One life of an instance, from its start to its kill.
 struct Life {
     hub: Arc<Hub>,
-    crowd: Arc<Crowd>,
+    limiter: Arc<ConnectionLimiter>,
     sockets: Arc<Gate>,
     requests: Arc<Gate>,
     cores: Semaphore,
@@ -61,7 +61,7 @@ impl Life {
         tokio::task::spawn_local(Arc::clone(&hub).run(stops));
         Rc::new(Life {
             hub,
-            crowd: Crowd::new(CONNECTIONS_MAX),
+            limiter: ConnectionLimiter::new(CONNECTIONS_MAX),
             sockets: Gate::new(SOCKETS_MAX, true),
             requests: Gate::new(REQUESTS_MAX, true),
             cores: Semaphore::new(CORES),
@@ -142,7 +142,7 @@ impl Site {
         }
         life.entering.set(life.entering.get() + 1);
         self.entering_most.set(self.entering_most.get().max(life.entering.get()));
-        let connection = life.crowd.enter(balancer()).await;
+        let connection = life.limiter.enter(balancer()).await;
         life.entering.set(life.entering.get() - 1);
         Ok(connection)
     }
@@ -156,12 +156,12 @@ impl Site {
             return Err(Failed(Duration::from_secs(RETRY_SECONDS)));
         };
         let busy = connection.serve();
-        let engaged = busy.engage();
+        let active = busy.mark_active();
         let permit = life.cores.acquire().await.unwrap();
         // The snapshot of the reply.
         let known = self.written.get();
         sleep(PULL * self.slowness.get()).await;
-        drop((permit, engaged, busy, slot));
+        drop((permit, active, busy, slot));
         if *life.stop.borrow() {
             return Err(FAILED);
         }

@@ -10,7 +10,7 @@ pub(in crate::engine) const COMMITTING: u8 = 2;
 
 /// The sender of the operations, and the org.
 #[derive(Clone, Copy)]
-pub(in crate::engine) struct Asking<'a> {
+pub(in crate::engine) struct RequestContext<'a> {
     pub(in crate::engine) org: &'a str,
     pub(in crate::engine) caller: &'a Caller,
     pub(in crate::engine) session: &'a str,

@@ -38,13 +38,13 @@ impl WriteTx<'_> {
 }
 
 /// A record of an org, as it is now.
-pub fn read_kept<R: SystemRecord>(instance: &Instance, org: &str, pk: &str) -> Result<Option<R>> {
+pub fn read_system_record<R: SystemRecord>(instance: &Instance, org: &str, pk: &str) -> Result<Option<R>> {
     read_record(instance.provider.read()?.as_ref(), &instance.seal, (org, pk))
 }
 
 /// The record of an org under a key, or in its place that of another key, and whether it is the own one. `like` chooses the
 /// other one. Both cases take the same steps, so the time does not tell whether the record is there.
-pub fn read_kept_or_like<R: SystemRecord>(
+pub fn read_system_record_or_like<R: SystemRecord>(
     instance: &Instance,
     org: &str,
     pk: &str,

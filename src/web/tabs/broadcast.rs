@@ -92,7 +92,7 @@ impl Tabs {
     pub(super) fn beat(&self) {
         self.beat_ms.set(now());
         self.say_here(self.with(here));
-        if self.words.borrow().is_some() || !self.leads() {
+        if self.messages.borrow().is_some() || !self.leads() {
             return;
         }
         let Some(driver) = self.driver.upgrade() else { return };

@@ -7,13 +7,13 @@ use web_sys::{BroadcastChannel, MessageEvent};
 use crate::web::platform::global::global;
 
 /// A channel that this tab listens to. Dropping it closes it.
-pub struct Words {
+pub struct Messages {
     channel: BroadcastChannel,
     // Keeps the callback alive for the browser.
     _heard: Closure<dyn FnMut(MessageEvent)>,
 }
 
-impl Words {
+impl Messages {
     /// Starts to listen; `None` if there are no BroadcastChannels.
     pub fn listen(name: &str, on: impl Fn(&str) + 'static) -> Option<Self> {
         global("BroadcastChannel")?;
@@ -24,7 +24,7 @@ impl Words {
             }
         });
         channel.set_onmessage(Some(heard.as_ref().unchecked_ref()));
-        Some(Words { channel, _heard: heard })
+        Some(Messages { channel, _heard: heard })
     }
 
     /// Sends a message to every other tab.
@@ -34,7 +34,7 @@ impl Words {
     }
 }
 
-impl Drop for Words {
+impl Drop for Messages {
     fn drop(&mut self) {
         self.channel.set_onmessage(None);
         self.channel.close();
