@@ -16,6 +16,7 @@ mod file_stamp;
 pub mod files;
 pub mod http;
 pub mod import;
+mod lock;
 pub mod mark;
 pub mod provider;
 pub mod rights;

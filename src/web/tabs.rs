@@ -180,7 +180,7 @@ impl Tabs {
         if !self.leads() {
             return;
         }
-        let here = self.with(broadcast::here);
+        let here = self.with(signals::here);
         if here != *self.announced.borrow() {
             self.say_here(here);
         }
@@ -229,10 +229,10 @@ impl Tabs {
     fn hear(self: &Rc<Self>, word: &str) {
         match word.split_once(' ').unwrap_or((word, "")) {
             ("look", _) => self.post(Event::Tab(TabEvent::Poll)),
-            ("ask", _) if self.leads() => self.say_here(self.with(broadcast::here)),
+            ("ask", _) if self.leads() => self.say_here(self.with(signals::here)),
             ("here", status) if !self.leads() => {
                 self.heard();
-                let (phase, refused) = broadcast::read_here(status);
+                let (phase, refused) = signals::read_here(status);
                 if let Some(phase) = phase {
                     self.post(Event::Tab(TabEvent::Heard(phase)));
                 }
@@ -241,7 +241,7 @@ impl Tabs {
             ("bye", _) if !self.leads() && !Claim::is_possible() => self.take_over(),
             ("header", _) => self.read_header(),
             (word, _) => {
-                if let Some(signal) = broadcast::signal_of(word) {
+                if let Some(signal) = signals::signal_of(word) {
                     self.obey(signal);
                 }
             }
@@ -383,6 +383,7 @@ impl Tabs {
     }
 }
 
-pub mod broadcast;
+mod broadcast;
 pub(super) mod claim;
 mod messages;
+pub mod signals;

@@ -25,7 +25,8 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 19] = [
+const SERVER: [(&str, &[&str]); 20] = [
+    ("lock", &[]),
     ("clock", &[]),
     ("figures", &[]),
     ("file_stamp", &[]),
@@ -33,7 +34,7 @@ const SERVER: [(&str, &[&str]); 19] = [
     ("settings", &[]),
     ("spans", &[]),
     ("mark", &[]),
-    ("provider", &[]),
+    ("provider", &["lock"]),
     ("rights", &[]),
     ("values", &[]),
     ("seal", &["provider"]),
@@ -41,12 +42,12 @@ const SERVER: [(&str, &[&str]); 19] = [
         "engine",
         &["clock", "figures", "files", "settings", "spans", "mark", "provider", "rights", "seal", "values"],
     ),
-    ("accounts", &["engine"]),
+    ("accounts", &["lock", "engine"]),
     ("database", &["files", "mark", "provider", "engine"]),
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
     ("backup", &["engine", "provider"]),
-    ("http", &["accounts", "figures", "file_stamp", "spans", "engine", "provider"]),
+    ("http", &["lock", "accounts", "figures", "file_stamp", "spans", "engine", "provider"]),
     (
         "cli",
         &[

@@ -11,10 +11,10 @@ use tracing::Span;
 
 use super::admission::{Holder, LIGHT_BYTES_MAX, weight};
 use super::auth::{Accounts, bearer};
-use super::entering::Connection;
+use super::entering::{Connection, Peer};
+use super::headers::text;
 use super::reply::{Refusal, format_of, message};
-use super::state::{Peer, Server};
-use super::sync::text;
+use super::state::Server;
 use crate::accounts::Network;
 use crate::accounts::{AccountTokens, Attempt, Counts, Failures, Late, SignedIn, check};
 

@@ -9,7 +9,8 @@ use escale::model::{Def, DefKind, Name, Pk, Version};
 use tokio::sync::{Notify, watch};
 
 use super::hub::Hub;
-use super::state::{Server, stopped};
+use super::state::Server;
+use super::stopped::stopped;
 use crate::accounts::AccountTokens;
 use crate::engine::{Access, Restrictions, items_told_by, whole_row};
 use crate::provider::{Changed, FeedRow, Seen};

@@ -15,10 +15,11 @@ use escale::model::schema::is_sha;
 use escale::{Code, Error};
 use tracing::Span;
 
-use super::entering::Connection;
+use super::entering::{Connection, Peer};
+use super::headers::text;
 use super::reply::{Refusal, format_of, message};
-use super::state::{Peer, Server};
-use super::sync::{enter, text};
+use super::state::Server;
+use super::sync::enter;
 use crate::engine::{Filing, Object, Put};
 
 /// Bytes of a request about objects: 1,000 names, in JSON.

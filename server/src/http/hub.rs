@@ -9,7 +9,7 @@ mod pushing;
 mod singles;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use escale::codec::Format;
@@ -21,8 +21,9 @@ use tokio::time::Instant;
 use self::pace::{Lane, Pace};
 use self::pushing::Frame;
 use self::singles::Singles;
-use super::state::stopped;
+use super::stopped::stopped;
 use crate::engine::Follower;
+use crate::lock::lock;
 
 /// All sockets of a server, by org and def.
 pub(super) struct Hub {
@@ -91,10 +92,6 @@ pub(super) enum Turn {
     Pushes(Vec<Frame>),
     /// These defs changed at these versions.
     Hints(Vec<(Def, Version)>),
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hub {

@@ -13,9 +13,10 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout};
 
 use super::admission::{Holder, read_message, turn_of_message};
-use super::entering::Connection;
+use super::entering::{Connection, Peer};
 use super::hub::{Seat, Turn};
-use super::state::{Peer, Server, stopped};
+use super::state::Server;
+use super::stopped::stopped;
 use crate::engine::{Access, Caller, Follower, Readable, head, single_items};
 
 /// Bytes that a socket reads at once. It keeps room for them as long as it is open, and most sockets send one small

@@ -6,6 +6,7 @@ mod auth;
 mod entering;
 mod feed;
 mod files;
+mod headers;
 mod hub;
 mod live;
 mod operating;
@@ -14,6 +15,7 @@ mod reply;
 mod router;
 mod serve;
 mod state;
+mod stopped;
 mod sync;
 
 pub use auth::{Access, Role, Tokens};

@@ -21,11 +21,11 @@ use tracing::Instrument;
 
 use super::admission::{LEAST_RATE, message_bytes_max};
 use super::auth::bearer;
-use super::entering::Connection;
+use super::entering::{Connection, Peer};
+use super::headers::text;
 use super::operating::{route_of, span_of};
 use super::reply::{Refusal, format_of};
-use super::state::{Peer, Server};
-use super::sync::text;
+use super::state::Server;
 use super::{account, files, live, sync};
 use crate::spans;
 

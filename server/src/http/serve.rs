@@ -18,7 +18,8 @@ use super::hub::Hub;
 use super::operating::{self, Health, Metrics};
 use super::origin::Origins;
 use super::router::router;
-use super::state::{Server, stopped};
+use super::state::Server;
+use super::stopped::stopped;
 use crate::accounts::SignUp;
 use crate::engine::Engine;
 

@@ -12,13 +12,8 @@ use super::entering::Proxies;
 use super::hub::Hub;
 use super::operating::{Health, Metrics};
 use super::origin::Origins;
-use crate::accounts::Network;
 use crate::accounts::{AccountTokens, SignedIn};
 use crate::engine::{Caller, Engine, Restrictions, check_enters};
-
-/// The network of the caller.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub Network);
 
 /// The state that all connections share.
 pub(super) struct Server {
@@ -148,10 +143,4 @@ impl Server {
         let late = |_| Error::new(Code::Unavailable, "the request took too long");
         tokio::time::timeout(self.request_max, work).await.map_err(late)
     }
-}
-
-/// Resolves once the server stops.
-pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error says that the sender is gone, and the server with it.
-    drop(stop.wait_for(|stop| *stop).await);
 }

@@ -12,9 +12,10 @@ use tracing::Span;
 
 use super::admission::{HEAVY_BYTES_MAX, Holder, LIGHT_BYTES_MAX, Traffic, Visit, weight};
 use super::auth::{Admitted, bearer};
-use super::entering::Connection;
+use super::entering::{Connection, Peer};
+use super::headers::text;
 use super::reply::{Refusal, format_of, message};
-use super::state::{Peer, Server};
+use super::state::Server;
 use crate::engine::answer_while;
 
 /// Bytes of a body that is small enough to be weighed on this thread.
@@ -110,8 +111,4 @@ async fn weigh(format: Format, bytes: &axum::body::Bytes) -> Result<usize, Refus
         return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, what));
     }
     Ok(weight)
-}
-
-pub(super) fn text<'h>(headers: &'h HeaderMap, name: &header::HeaderName) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok()
 }

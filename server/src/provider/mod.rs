@@ -6,10 +6,6 @@
 //! provider must pass.
 
 pub mod conformance;
-mod conformance_files;
-mod conformance_heads;
-mod conformance_operations;
-mod conformance_trees;
 mod feed;
 mod files;
 #[cfg(feature = "testing")]

@@ -22,7 +22,7 @@ use crate::store::{Device, Store};
 use crate::sync::{Event, Mode, ReadRow};
 use crate::web::driver::Driver;
 use crate::web::idb::{IdbDevice, IdbStore};
-use crate::web::tabs::broadcast::signal_of;
+use crate::web::tabs::signals::signal_of;
 
 type Thrown<T> = std::result::Result<T, JsValue>;
 

@@ -15,7 +15,7 @@ use crate::error::{Code, Error, Result};
 use crate::journal::Signal;
 use crate::web::driver::{Driver, Host, News};
 use crate::web::platform::global::method;
-use crate::web::tabs::broadcast::word_of;
+use crate::web::tabs::signals::word_of;
 
 /// The host object that was passed to `open`.
 pub(super) struct JsHost {

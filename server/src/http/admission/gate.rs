@@ -9,7 +9,7 @@ use escale::{Code, Error};
 
 use crate::accounts::Network;
 use crate::http::auth::Admitted;
-use crate::http::state::Peer;
+use crate::http::entering::Peer;
 
 /// A caller, as the limits count it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

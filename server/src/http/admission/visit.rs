@@ -14,8 +14,8 @@ use super::gate::{Gate, Holder, Place, Slot};
 use super::leaving::leaving;
 use super::lines::{Line, Lines};
 use crate::http::entering::{Active, Busy, Connection};
+use crate::http::headers::text;
 use crate::http::reply::Refusal;
-use crate::http::sync::text;
 
 /// Bytes a second that a body must bring on average, after the patience of its first ones. A line of 1 KB/s passes.
 pub(in crate::http) const LEAST_RATE: usize = 512;

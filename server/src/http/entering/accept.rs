@@ -24,8 +24,10 @@ use tokio_rustls::server::TlsStream;
 use super::connection_limiter::{Connection, ConnectionLimiter};
 use super::tls::Tls;
 use crate::accounts::Network;
+use crate::http::entering::proxies::Peer;
 use crate::http::router::answer;
-use crate::http::state::{Peer, Server, stopped};
+use crate::http::state::Server;
+use crate::http::stopped::stopped;
 
 /// Bytes of a request's header in all.
 const HEADER_BYTES_MAX: usize = 32 << 10;

@@ -9,11 +9,12 @@
 //! however many, keep no other network out.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::accounts::Network;
+use crate::lock::lock;
 
 /// The places of a server.
 pub(in crate::http) struct ConnectionLimiter {
@@ -54,10 +55,6 @@ pub(in crate::http) struct Busy(Arc<Connection>);
 
 /// While this value exists, its connection does not have to leave.
 pub(in crate::http) struct Active(Arc<Connection>);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl ConnectionLimiter {
     pub(in crate::http) fn new(places: usize) -> Arc<Self> {

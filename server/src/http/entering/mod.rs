@@ -9,5 +9,6 @@ pub(super) use accept::{ConnectionLimits, run};
 #[cfg(test)]
 pub(super) use connection_limiter::ConnectionLimiter;
 pub(super) use connection_limiter::{Active, Busy, Connection};
+pub(super) use proxies::Peer;
 pub use proxies::Proxies;
 pub use tls::Tls;

@@ -6,6 +6,12 @@ use axum::http::HeaderMap;
 use escale::{Code, Error, Result};
 use ipnet::IpNet;
 
+use crate::accounts::Network;
+
+/// The network of the caller.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::http) struct Peer(pub Network);
+
 /// The networks whose `X-Forwarded-For` is believed.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies(Vec<IpNet>);

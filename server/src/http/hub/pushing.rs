@@ -9,8 +9,9 @@ use escale::Result;
 use escale::codec::{Format, ServerFrame, ServerParts, encode};
 use escale::model::Def;
 
-use super::{Hub, Waiting, lock};
+use super::{Hub, Waiting};
 use crate::engine::{Follower, Pushed};
+use crate::lock::lock;
 
 /// Bytes of pushes that wait for one socket. Further ones are dropped: the hints that follow them lose nothing.
 const PUSHED_BYTES_MAX: usize = 256 << 10;

@@ -10,7 +10,8 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 
 use crate::engine::connections;
-use crate::http::state::{Server, stopped};
+use crate::http::state::Server;
+use crate::http::stopped::stopped;
 
 /// The content type of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use escale::Result;
 
-use super::MemoryDatabase;
+use super::database::MemoryDatabase;
 use super::snapshot::Reads;
 use super::tables::{OperationAtRest, Tables, entry_key};
 use crate::provider::{

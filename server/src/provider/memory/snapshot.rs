@@ -10,7 +10,7 @@ use escale::journal::ActionType;
 use escale::model::{Def, DefKind, Version};
 use smol_str::SmolStr;
 
-use super::MemoryDatabase;
+use super::database::MemoryDatabase;
 use super::tables::{EntryKey, OrgTables, Tables, document_key, entry_key};
 use crate::provider::spent::spent_key;
 use crate::provider::{

@@ -7,9 +7,10 @@ use escale::model::{Def, DefKind, Version};
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
+use super::database::MemoryDatabase;
 use super::snapshot::{Reads, same_value};
 use super::tables::{EntryKey, LinkAtRest, OperationAtRest, OrgTables, Tables, entry_key};
-use super::{MemoryDatabase, lock};
+use crate::lock::lock;
 use crate::provider::spent::spent_key;
 use crate::provider::{
     Action, ChangeState, Document, Edit, Entry, FeedRow, FileEdits, Head, Link, Operation, Place, Purged,

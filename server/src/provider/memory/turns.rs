@@ -7,8 +7,8 @@ use std::time::Duration;
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
-use super::lock;
 use super::tables::EntryKey;
+use crate::lock::lock;
 
 /// Who writes at present.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use std::path::Path;
 use escale::{Code, Error, Result};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::failed;
-use super::open::{BUSY, format_of};
+use super::connection::{BUSY, format_of};
+use super::failed::failed;
 
 /// Writes the database at `from` to the new file `to`, without the log that SQLite keeps next to it. Others may read and
 /// write meanwhile. Errors: `storage_failed` for a damaged file or one of another program, `store_too_new`.

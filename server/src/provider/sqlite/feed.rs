@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use escale::Result;
 use rusqlite::{Connection, Row, params};
 
-use super::read::{all, one};
-use super::{damaged, failed};
+use super::failed::{damaged, failed};
+use super::rows::{all, one};
 use crate::provider::{Changed, FeedRow, Seen};
 
 /// Rows of the feed that are kept: more than any server falls behind between two looks.

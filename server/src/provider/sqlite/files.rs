@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use escale::Result;
 use rusqlite::{Connection, Params, Row, params};
 
-use super::failed;
-use super::read::{all, one};
+use super::failed::failed;
+use super::rows::{all, one};
 use super::transaction::SqliteTransaction;
 use crate::provider::{File, FileEdits, FileReads, Place, Purge, Uploads};
 

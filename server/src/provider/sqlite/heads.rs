@@ -7,8 +7,8 @@ use escale::model::Epoch;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
-use super::read::{all, one};
-use super::{damaged, failed};
+use super::failed::{damaged, failed};
+use super::rows::{all, one};
 use crate::provider::{Head, Site};
 
 pub(super) fn head(connection: &Connection, org: &str) -> Result<Option<Head>> {

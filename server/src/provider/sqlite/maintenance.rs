@@ -3,7 +3,7 @@
 use escale::Result;
 use rusqlite::params;
 
-use super::read::{all, document_of};
+use super::rows::{all, document_of};
 use super::transaction::SqliteTransaction;
 use super::{heads, operations};
 use crate::provider::{Head, Maintenance, RewriteResult, RewriteState, Site, Walked};

@@ -4,8 +4,8 @@ use escale::Result;
 use escale::model::Version;
 use rusqlite::{Connection, Row, params};
 
-use super::failed;
-use super::read::{all, one};
+use super::failed::failed;
+use super::rows::{all, one};
 use crate::provider::spent::spent_key;
 use crate::provider::{Action, ActionSize, Operation, Removed, RewriteResult, RewriteState, Session, Spent};
 

@@ -4,9 +4,12 @@ use std::ops::Deref;
 
 use escale::Result;
 use escale::model::{Def, DefKind, Version};
-use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, params};
+use rusqlite::{Connection, Row, TransactionBehavior, params};
 
-use super::{SqliteProvider, begin, damaged, failed, heads, operations, trees};
+use super::connection::{Readers, begin};
+use super::failed::failed;
+use super::rows::{all, document_of, one, state_of};
+use super::{heads, operations, trees};
 use crate::provider::{
     ActionSize, Change, ChangeState, Document, DocumentReads, Entry, EntryValue, FileReads, Head, Looked,
     Operation, Place, Session, Site, Snapshot, Spent, Tree,
@@ -19,20 +22,20 @@ pub(super) struct SqliteSnapshot<C> {
 
 /// A connection with a read transaction, which ends when dropped.
 pub(super) struct Reader<'p> {
-    provider: &'p SqliteProvider,
+    readers: &'p Readers,
     connection: Option<Connection>,
 }
 
 impl<'p> SqliteSnapshot<Reader<'p>> {
-    pub(super) fn open(provider: &'p SqliteProvider) -> Result<Self> {
-        let connection = provider.reader()?;
+    pub(super) fn open(readers: &'p Readers) -> Result<Self> {
+        let connection = readers.take()?;
         begin(&connection, TransactionBehavior::Deferred)?;
         // SQLite opens the snapshot at the first read, not at `BEGIN`.
         connection
             .prepare_cached("SELECT count(*) FROM meta")
             .and_then(|mut statement| statement.query_row([], |_| Ok(())))
             .map_err(failed)?;
-        Ok(SqliteSnapshot { connection: Reader { provider, connection: Some(connection) } })
+        Ok(SqliteSnapshot { connection: Reader { readers, connection: Some(connection) } })
     }
 }
 
@@ -49,7 +52,7 @@ impl Drop for Reader<'_> {
         if let Some(connection) = self.connection.take()
             && connection.execute_batch("ROLLBACK").is_ok()
         {
-            self.provider.give_back(connection);
+            self.readers.give_back(connection);
         }
     }
 }
@@ -146,27 +149,6 @@ impl<C: Deref<Target = Connection>> Snapshot for SqliteSnapshot<C> {
     }
 }
 
-pub(super) fn one<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnOnce(&Row) -> rusqlite::Result<T>,
-) -> Result<Option<T>> {
-    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
-    statement.query_row(params, read).optional().map_err(failed)
-}
-
-pub(super) fn all<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnMut(&Row) -> rusqlite::Result<T>,
-) -> Result<Vec<T>> {
-    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
-    let rows = statement.query_map(params, read).map_err(failed)?;
-    rows.collect::<rusqlite::Result<Vec<T>>>().map_err(failed)
-}
-
 pub(super) fn document(connection: &Connection, at: Place) -> Result<Option<Document>> {
     let sql = "SELECT v, deleted, max_life, ttl, shown, data FROM documents
                WHERE org = ?1 AND class = ?2 AND pk = ?3";
@@ -180,39 +162,6 @@ pub(super) fn neighbour(connection: &Connection, at: Place) -> Result<Option<Str
                WHERE org = ?1 AND class = ?2 AND pk >= ?3 ORDER BY pk LIMIT 1";
     let find = |pk: &str| one(connection, sql, params![at.org, at.class, pk], |row| row.get(0));
     Ok(find(at.pk)?.or(find("")?))
-}
-
-/// A document from the six columns that start at `first`.
-pub(super) fn document_of(row: &Row, first: usize) -> rusqlite::Result<Result<Document>> {
-    let shown: String = row.get(first + 4)?;
-    let (v, deleted, max_life) = (row.get(first)?, row.get(first + 1)?, row.get(first + 2)?);
-    let (ttl, data) = (row.get(first + 3)?, row.get(first + 5)?);
-    Ok(serde_json::from_str(&shown).map_err(|_| damaged("a document's columns")).map(|shown| Document {
-        v,
-        deleted,
-        max_life,
-        ttl,
-        shown,
-        data,
-    }))
-}
-
-/// The values of `memberships.del`.
-pub(super) fn del_of(state: ChangeState) -> i64 {
-    match state {
-        ChangeState::Alive => 0,
-        ChangeState::Left => 1,
-        ChangeState::Deleted => 2,
-    }
-}
-
-fn state_of(del: i64) -> Result<ChangeState> {
-    match del {
-        0 => Ok(ChangeState::Alive),
-        1 => Ok(ChangeState::Left),
-        2 => Ok(ChangeState::Deleted),
-        _ => Err(damaged("a membership")),
-    }
 }
 
 pub(super) fn changes(

@@ -6,9 +6,12 @@ use escale::Result;
 use escale::model::{Def, Version};
 use rusqlite::{Connection, Params, TransactionBehavior, params};
 
-use super::read::{SqliteSnapshot, all, del_of, document_of};
+use super::connection::begin;
+use super::failed::{damaged, failed};
+use super::read::SqliteSnapshot;
+use super::rows::{all, del_of, document_of};
 use super::turn::Writer;
-use super::{begin, damaged, failed, feed, heads, operations, trees};
+use super::{feed, heads, operations, trees};
 use crate::provider::{
     Action, Document, Edit, Entry, EntryValue, FeedRow, FileEdits, Head, Link, Operation, Place, Purged,
     Removed, Session, Snapshot, Transaction, Tree, Trimmed,

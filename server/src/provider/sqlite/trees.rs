@@ -4,8 +4,8 @@ use escale::Result;
 use escale::model::{Def, DefKind, Version};
 use rusqlite::{Connection, Row, params};
 
-use super::failed;
-use super::read::{all, document_of, one};
+use super::failed::failed;
+use super::rows::{all, document_of, one};
 use crate::provider::{Document, Place, Tree, Trimmed};
 
 pub(super) fn tree(connection: &Connection, at: Place) -> Result<Option<Tree>> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use escale::{Code, Error, Result};
 use rusqlite::Connection;
 
-use super::lock;
+use crate::lock::lock;
 
 /// The connection that writes, and those who wait for it.
 pub(super) struct Turn<C = Connection> {

@@ -51,13 +51,13 @@ fn a_newer_format_is_refused_and_left_untouched() {
 }
 
 const FORMATS: [&str; 7] = [
-    include_str!("../../../src/provider/sqlite/tables.sql"),
-    include_str!("../../../src/provider/sqlite/operations.sql"),
-    include_str!("../../../src/provider/sqlite/spent.sql"),
-    include_str!("../../../src/provider/sqlite/heads.sql"),
-    include_str!("../../../src/provider/sqlite/trees.sql"),
-    include_str!("../../../src/provider/sqlite/files.sql"),
-    include_str!("../../../src/provider/sqlite/kept.sql"),
+    include_str!("../../../src/provider/sqlite/sql/tables.sql"),
+    include_str!("../../../src/provider/sqlite/sql/operations.sql"),
+    include_str!("../../../src/provider/sqlite/sql/spent.sql"),
+    include_str!("../../../src/provider/sqlite/sql/heads.sql"),
+    include_str!("../../../src/provider/sqlite/sql/trees.sql"),
+    include_str!("../../../src/provider/sqlite/sql/files.sql"),
+    include_str!("../../../src/provider/sqlite/sql/kept.sql"),
 ];
 
 /// A file of an older format, in which two orgs were written to.

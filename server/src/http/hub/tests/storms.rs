@@ -24,7 +24,7 @@ use crate::http::entering::{Connection, ConnectionLimiter};
 use crate::http::hub::{Hub, Seat, Turn};
 use crate::http::reply::RETRY_SECONDS;
 use crate::http::serve::{BACKLOG, CONNECTIONS_MAX, PULLS, REQUESTS_MAX, SOCKETS_MAX};
-use crate::http::state::stopped;
+use crate::http::stopped::stopped;
 
 const ORG: &str = "acme";
 const NODES: usize = 10;

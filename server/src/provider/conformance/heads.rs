@@ -6,8 +6,8 @@ use std::time::Duration;
 use escale::Code;
 use escale::model::Epoch;
 
-use super::conformance::{WAIT, at, document, write, write_to};
-use super::{Entry, EntryValue, Head, Place, Provider, Site};
+use super::support::{WAIT, at, document, write, write_to};
+use crate::provider::{Entry, EntryValue, Head, Place, Provider, Site};
 
 /// Writes of each thread in the tests with several.
 const WRITES: u64 = 40;
@@ -148,7 +148,7 @@ fn orgs_written_at_once_have_their_own_numbers<P: Provider>(open: &dyn Fn() -> P
         assert_eq!(snapshot.head(org).expect("head"), Some(expected));
         // Each write has its own version, and nothing of it was lost to the other org's commits.
         let (mut seen, class) = (Vec::new(), "C".parse().expect("a def"));
-        let mut visit = |change: super::Change| {
+        let mut visit = |change: crate::provider::Change| {
             seen.push(change.v);
             Ok(true)
         };

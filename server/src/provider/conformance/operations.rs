@@ -1,7 +1,9 @@
 //! The part of the suite about sessions, operations and the journal.
 
-use super::conformance::{WAIT, at, document, end_of_feed, fed, row, write, write_to};
-use super::{Action, Entry, EntryValue, Operation, Provider, Removed, Session, Snapshot, Spent, Transaction};
+use super::support::{WAIT, at, document, end_of_feed, fed, row, write, write_to};
+use crate::provider::{
+    Action, Entry, EntryValue, Operation, Provider, Removed, Session, Snapshot, Spent, Transaction,
+};
 use escale::journal::ActionType;
 
 /// Runs each test on its own database.

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::conformance::{WAIT, write_to};
-use super::{File, FileEdits, FileReads, Place, Provider, Purge, Uploads};
+use super::support::{WAIT, write_to};
+use crate::provider::{File, FileEdits, FileReads, Place, Provider, Purge, Uploads};
 
 /// Names that differ in their case alone are different objects.
 const SHAS: [&str; 6] = ["a", "A", "b", "-b", "_c", "c"];

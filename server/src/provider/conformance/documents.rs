@@ -1,27 +1,17 @@
-//! The suite that every provider must pass.
-//!
-//! It panics at the first broken promise, and names it. The database is empty at first. Each call of `open`
-//! opens one more instance on it.
+//! The part of the suite about documents, memberships, entries and the feed.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use escale::model::Def;
 use escale::{Code, Error};
-use smol_str::SmolStr;
 
-use super::ChangeState::{self, Alive, Deleted, Left};
-use super::{
-    Change, Changed, Document, Edit, Entry, EntryValue, FeedRow, Link, Place, Provider, Seen, Shown,
-    Snapshot, Transaction,
+use super::support::{
+    HASH, WAIT, at, changes, def, document, end_of_feed, fed, in_collection, link, put, row, write, write_to,
 };
+use crate::provider::ChangeState::{self, Alive, Deleted, Left};
+use crate::provider::{Document, Entry, EntryValue, FeedRow, Link, Place, Provider, Transaction};
 
-pub(super) const WAIT: Duration = Duration::from_secs(5);
-pub(super) const HASH: &str = "AAAAAAAAAAAAAAAAAAAAAA";
-
-/// Runs every test of the suite, each on its own database, which `fresh` makes. `random` gives numbers below its argument:
-/// some histories are others each time.
-pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>, random: &mut dyn FnMut(u64) -> u64) {
+/// Runs each test on its own database.
+pub(super) fn all<P: Provider>(fresh: &mut impl FnMut() -> Box<dyn Fn() -> P>) {
     what_is_committed_is_read_back(&fresh());
     a_dropped_write_leaves_nothing(&fresh());
     a_snapshot_stays_as_it_was(&fresh());
@@ -35,69 +25,6 @@ pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>, random: &
     a_late_commit_is_not_missed_by_the_feed(&fresh());
     a_purge_takes_what_is_old_and_nothing_else(&fresh());
     a_walk_meets_everything_once(&fresh());
-    super::conformance_files::all(&mut fresh, random);
-    super::conformance_heads::all(&mut fresh);
-    super::conformance_operations::all(&mut fresh);
-    super::conformance_trees::all(&mut fresh);
-}
-
-pub(super) fn at(pk: &str) -> Place<'_> {
-    Place { org: "o", class: "C", pk }
-}
-
-pub(super) fn document(v: u64) -> Document {
-    let links = BTreeMap::from([(SmolStr::new("c"), vec![SmolStr::new(HASH)])]);
-    let shown = Shown { links, entries: Vec::new() };
-    Document { v, deleted: false, max_life: None, ttl: None, shown, data: vec![0, 1, 255] }
-}
-
-pub(super) fn row(pk: &str, v: u64) -> FeedRow {
-    let links = document(0).shown.links;
-    FeedRow { org: "o".into(), class: "C".into(), pk: pk.into(), v, links }
-}
-
-pub(super) fn def(text: &str) -> Def {
-    text.parse().expect("a def")
-}
-
-pub(super) fn in_collection() -> Def {
-    def(&format!("C/c@{HASH}"))
-}
-
-pub(super) fn link(v: u64, state: ChangeState) -> Link<'static> {
-    Link { collection: "c", hash: HASH, v, state, max_life: None }
-}
-
-pub(super) fn write<P: Provider>(provider: &P, run: impl FnOnce(&mut dyn Transaction)) {
-    write_to(provider, "o", run);
-}
-
-pub(super) fn write_to<P: Provider>(provider: &P, org: &str, run: impl FnOnce(&mut dyn Transaction)) -> u64 {
-    let mut tx = provider.write(org, WAIT).expect("a write");
-    run(tx.as_mut());
-    tx.commit().expect("a commit")
-}
-
-/// A document and its membership.
-pub(super) fn put(tx: &mut dyn Edit, pk: &str, v: u64) {
-    tx.put_document(at(pk), &document(v)).expect("put_document");
-    tx.put_link(at(pk), &link(v, ChangeState::Alive)).expect("put_link");
-}
-
-pub(super) fn changes(
-    snapshot: &dyn Snapshot,
-    def: &Def,
-    after: (u64, &str),
-    gone_from: u64,
-) -> Vec<(String, u64, ChangeState)> {
-    let mut seen = Vec::new();
-    let mut visit = |change: Change| {
-        assert_eq!(change.data.is_empty(), change.state == ChangeState::Left, "no data of those that left");
-        seen.push((change.pk, change.v, change.state));
-        Ok(true)
-    };
-    snapshot.changes("o", def, after, gone_from, &mut visit).expect("changes");
-    seen
 }
 
 fn what_is_committed_is_read_back<P: Provider>(open: &dyn Fn() -> P) {
@@ -301,23 +228,6 @@ fn entries_find_another_holder<P: Provider>(open: &dyn Fn() -> P) {
             assert!(!tx.snapshot().is_held(at("b"), "o", &entry).expect("is_held"));
         }
     });
-}
-
-/// The pks of the feed's rows since that position, and the position after them.
-pub(super) fn fed<P: Provider>(provider: &P, since: &Seen) -> (Vec<String>, Seen) {
-    let mut pks = Vec::new();
-    let mut visit = |row: FeedRow| {
-        pks.push(row.pk);
-        Ok(())
-    };
-    let Changed { seen, is_whole } = provider.changed(Some(since), &mut visit).expect("changed");
-    assert!(is_whole, "nothing was removed");
-    (pks, seen)
-}
-
-/// The present end of the feed.
-pub(super) fn end_of_feed<P: Provider>(provider: &P) -> Seen {
-    provider.changed(None, &mut |_| panic!("a row without a position")).expect("changed").seen
 }
 
 fn the_feed_follows_the_commits<P: Provider>(open: &dyn Fn() -> P) {

@@ -1,7 +1,9 @@
 //! The part of the suite about trees: their records, and the removal of items.
 
-use super::conformance::{at, changes, def, document, in_collection, link, put, write, write_to};
-use super::{ChangeState, Edit, Entry, EntryValue, Place, Provider, Snapshot, TOMBSTONES_MAX, Tree, Trimmed};
+use super::support::{at, changes, def, document, in_collection, link, put, write, write_to};
+use crate::provider::{
+    ChangeState, Edit, Entry, EntryValue, Place, Provider, Snapshot, TOMBSTONES_MAX, Tree, Trimmed,
+};
 
 pub(super) fn all<P: Provider>(fresh: &mut impl FnMut() -> Box<dyn Fn() -> P>) {
     a_tree_is_read_back_replaced_and_removed(&fresh());
@@ -51,7 +53,7 @@ fn a_tree_undone_is_as_before<P: Provider>(open: &dyn Fn() -> P) {
     assert_eq!(snapshot.tree(at("a")).expect("tree"), Some(tree(1)));
     assert_eq!(snapshot.tree(at("b")).expect("tree"), None);
     drop(snapshot);
-    let mut tx = provider.maintain(super::conformance::WAIT).expect("maintenance");
+    let mut tx = provider.maintain(super::support::WAIT).expect("maintenance");
     tx.put_tree(at("a"), &tree(3)).expect("put_tree");
     tx.commit().expect("a commit");
     assert_eq!(provider.read().expect("a snapshot").tree(at("a")).expect("tree"), Some(tree(3)));
