@@ -1,8 +1,11 @@
 // Names the functions of a wasm so that `wasm-opt --reorder-functions-by-name` puts similar ones side by side:
 // `node scripts/wasm/order-functions.mjs FROM TO NAMES`. Their names so far go to NAMES, a line each
 // (scripts/wasm/trap-names.mjs). gzip refers to at most 32 KiB before, and the copies of a generic function are far apart
-// otherwise. The order is greedy: next comes the function with most pieces in the functions just before it.
+// otherwise. The order is greedy: next comes the function with most pieces in the functions just before it. It is made from
+// several first functions, and the one that compresses best is taken: they differ by a kilobyte, and the names of copies of
+// a generic function, which decide where one begins, differ from folder to folder.
 import { readFileSync, writeFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 
 import {
   CODE, CUSTOM, FUNCTION_NAMES, functionNamesOf, functionsOf, HEADER_BYTES, IMPORTS, importsOf, isOfNames, numberBytes,
@@ -15,6 +18,8 @@ const PIECE = 6;
 const COMMON = 300;
 /** How many bytes before a function gzip still sees, but for some room. */
 const WINDOW = 30_000;
+/** How many orders are tried. */
+const ORDERS = 6;
 /** So many pieces are counted on top of a function's own, or the smallest ones would come first. */
 const BALANCE = 20;
 
@@ -34,9 +39,16 @@ function piecesOf(functions) {
   return { holders, pieces: pieces.map((own) => [...own].filter(isShared)) };
 }
 
-/** The functions' numbers in their new order. */
-function orderOf(functions) {
-  const { holders, pieces } = piecesOf(functions);
+/** The functions' numbers in the order that compresses best. */
+function bestOrderOf(functions) {
+  const shared = piecesOf(functions);
+  const sizeOf = (order) => gzipSync(Buffer.concat(order.map((number) => functions[number])), { level: 9 }).length;
+  const orders = Array.from({ length: ORDERS }, (_, k) => orderOf(functions, Math.floor((functions.length * k) / ORDERS), shared));
+  return orders.map((order) => ({ order, size: sizeOf(order) })).sort((a, b) => a.size - b.size)[0].order;
+}
+
+/** Their numbers in an order that begins with one of them. */
+function orderOf(functions, first, { holders, pieces }) {
   const [shared, isPlaced] = [new Uint32Array(functions.length), new Uint8Array(functions.length)];
   const inWindow = new Map();
   const count = (number, change) => {
@@ -48,7 +60,7 @@ function orderOf(functions) {
   };
   const order = [];
   let [oldest, bytes] = [0, 0];
-  for (let next = 0; order.length < functions.length; ) {
+  for (let next = first; order.length < functions.length; ) {
     isPlaced[next] = 1;
     order.push(next);
     count(next, 1);
@@ -79,7 +91,7 @@ const wasm = readFileSync(FROM);
 const sections = sectionsOf(wasm);
 const bodyOf = (wanted) => sections.find(({ id }) => id === wanted).body;
 const imports = importsOf(bodyOf(IMPORTS));
-const order = orderOf(functionsOf(bodyOf(CODE)));
+const order = bestOrderOf(functionsOf(bodyOf(CODE)));
 const kept = sections.filter((section) => !isOfNames(section)).map(({ bytes }) => bytes);
 writeFileSync(TO, Buffer.concat([wasm.subarray(0, HEADER_BYTES), ...kept, namesOf(order, imports.length)]));
 const names = functionNamesOf(sections);

@@ -40,10 +40,9 @@ export interface Refusal extends Refused {
 /** The seconds that a server asks for by Retry-After: a number of them, or a date. Undefined if the header is neither. */
 export function askedIn(header: string | null, now: number): number | undefined {
   const text = header?.trim() ?? "";
-  if (/^\d+$/.test(text)) return Number(text);
-  const date = Date.parse(text);
   // A browser reads "-5 s" as a date, too: those of HTTP begin with the day.
-  return /^[A-Z]/.test(text) && !Number.isNaN(date) ? Math.max((date - now) / 1_000, 0) : undefined;
+  const seconds = /^[A-Z]/.test(text) ? (Date.parse(text) - now) / 1_000 : /^\d+$/.test(text) ? +text : NaN;
+  return Number.isNaN(seconds) ? undefined : Math.max(seconds, 0);
 }
 
 /** The codes of answers that have no message, by their status. */

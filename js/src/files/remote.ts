@@ -95,8 +95,7 @@ export function remoteOf(host: FilesHost, signal: AbortSignal): Remote {
         const { ok, status } = response;
         const bytes = await take(response, ok ? length : CHUNK, beat);
         if (!ok) {
-          const retryAfter = askedIn(response.headers.get("retry-after"), Date.now());
-          throw faultOf(status, { ...(bytes && refusalIn(parsed(bytes))), ...(retryAfter !== undefined && { retryAfter }) });
+          throw faultOf(status, { retryAfter: askedIn(response.headers.get("retry-after"), Date.now()), ...(bytes && refusalIn(parsed(bytes))) });
         }
         if (!bytes) throw fault("file_damaged", "the body is longer than the object");
         return bytes;
