@@ -492,3 +492,37 @@ fn r12_an_overlay_that_equals_its_base_is_in_a_list_that_is_still_loading() {
         ],
     );
 }
+
+/// The server executed a put, and the answer was lost. A later patch went out before the put was sent again: the put had lost its
+/// number to another operation, because it was too large for the requests of that line. The answer to the patch showed a
+/// document that contained both. The put was laid over it all the same, and hid the patch.
+#[test]
+fn r12_an_operation_that_lost_its_number_is_in_doubt_until_it_is_answered() {
+    replay(
+        "network",
+        426_416,
+        &[
+            Action::Subscribe { client: 1, def: 15 },
+            Action::Faults { loss: 26, twice: 164, late: 160 },
+            Action::Subscribe { client: 1, def: 5 },
+            Action::Subscribe { client: 1, def: 0 },
+            Action::CutSocket { client: 1, silent: false },
+            Action::Op { client: 1, what: 206, doc: 0, arg: 76 },
+            Action::Mode { client: 0 },
+            Action::Op { client: 1, what: 61, doc: 19, arg: 128 },
+            Action::Wait { ticks: 124 },
+            Action::WriteMany { from: 23, count: 7, section: 1, tags: 7 },
+            Action::Op { client: 1, what: 198, doc: 1, arg: 179 },
+            Action::Op { client: 1, what: 24, doc: 7, arg: 197 },
+            Action::OneWay { client: 1, mute: false, deaf: true },
+            Action::Op { client: 1, what: 175, doc: 17, arg: 249 },
+            Action::Wait { ticks: 191 },
+            Action::Subscribe { client: 1, def: 20 },
+            Action::CutSocket { client: 1, silent: false },
+            Action::WaitLong { seconds: 198 },
+            Action::Unsubscribe { client: 1, def: 5 },
+            Action::Refuse { count: 2, how: 2 },
+            Action::WaitLong { seconds: 231 },
+        ],
+    );
+}

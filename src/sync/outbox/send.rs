@@ -363,6 +363,8 @@ impl Sender {
         ctx.memory.dirty.head = true;
         for op in table.iter_mut() {
             op.seq = None;
+            // A copy of a request in the earlier name may still execute it.
+            op.has_other_numbers |= op.is_waiting() && op.sent_as.is_some();
             if op.state.seq.is_some() {
                 // Any later pull shows it.
                 op.state.seq = Some(0);

@@ -224,11 +224,14 @@ impl PendingOps {
         self.waiting.iter().map(|order| &self[*order])
     }
 
-    /// Takes their numbers back from waiting operations that satisfy a condition.
+    /// Takes their numbers back from waiting operations that satisfy a condition. One that was sent may have been executed
+    /// under its number all the same: until the server has answered, nobody can tell whether documents contain its effect.
     pub fn release(&mut self, is_released: impl Fn(u64, u64) -> bool) {
         for order in &self.waiting {
             let op = self.ops.get_mut(order).expect("listed");
-            op.seq.take_if(|seq| is_released(*order, *seq));
+            if op.seq.take_if(|seq| is_released(*order, *seq)).is_some() {
+                op.has_other_numbers |= op.sent_as.is_some();
+            }
         }
     }
 
