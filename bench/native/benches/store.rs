@@ -140,9 +140,9 @@ fn looking(device: &MemoryDevice) -> (Machine, u64, Vec<RecordKey>) {
     let (machine, _) = session(device);
     let mut machine = machine.following();
     machine.handle(Event::Started, clock());
-    let effects = machine.handle(Event::Tab(TabEvent::Look), clock());
+    let effects = machine.handle(Event::Tab(TabEvent::Poll), clock());
     let look = effects.into_iter().find_map(|effect| match effect {
-        Effect::Tab(TabEffect::Look { number, keys }) => Some((number, keys)),
+        Effect::Tab(TabEffect::Poll { number, keys }) => Some((number, keys)),
         _ => None,
     });
     let (number, keys) = look.expect("a look");
@@ -152,7 +152,7 @@ fn looking(device: &MemoryDevice) -> (Machine, u64, Vec<RecordKey>) {
 /// A follower that has asked for the whole state, and the number of that reading.
 fn reading(device: &MemoryDevice) -> (Machine, u64) {
     let (mut machine, number, _) = looking(device);
-    let effects = machine.handle(Event::Tab(TabEvent::Looked { number, found: Ok(Vec::new()) }), clock());
+    let effects = machine.handle(Event::Tab(TabEvent::Polled { number, found: Ok(Vec::new()) }), clock());
     let number = effects.into_iter().find_map(|effect| match effect {
         Effect::Tab(TabEffect::Read(number)) => Some(number),
         _ => None,
@@ -171,7 +171,7 @@ fn following(criterion: &mut Criterion) {
         group.bench_function(format!("replays a record of {count}"), |bencher| {
             let replay = |(mut machine, number, keys): (Machine, u64, Vec<RecordKey>)| {
                 let found = block_on(store.get(Table::State, &keys));
-                let effects = machine.handle(Event::Tab(TabEvent::Looked { number, found }), clock());
+                let effects = machine.handle(Event::Tab(TabEvent::Polled { number, found }), clock());
                 assert!(effects.iter().any(|effect| matches!(effect, Effect::Changed { .. })));
                 machine
             };

@@ -59,7 +59,7 @@ export interface OpenOptions<
   format?: "msgpack" | "json" | undefined;
   /** Application-defined operations, with their effects before the server has answered. */
   operations?: O | undefined;
-  /** The conflict policy of each class; the default is `ask`. */
+  /** The conflict policy of each class; the default is `overwrite`. */
   conflicts?: Conflicts<S> | undefined;
 }
 

@@ -101,7 +101,7 @@ export function compositeOf(
       return () => {
         callbacks.delete(own);
         // Those of now: they are other ones if the subscription has ended, and has begun again, since this callback came.
-        if (callbacks.size === 0) for (const view of new Set([...held, ...views])) view.unwatch(settle);
+        if (callbacks.size === 0) for (const view of [...held, ...views]) view.unwatch(settle);
         letGo();
       };
     },

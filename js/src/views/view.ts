@@ -353,5 +353,5 @@ export function isSameState(one: Partial<LiveState>, other: Partial<LiveState> |
 }
 
 function endedEarly(): EscaleError {
-  return raise("closed", "the subscription ended before its first load did");
+  return raise("closed", "it ended before its first load");
 }

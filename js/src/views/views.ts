@@ -268,8 +268,10 @@ export class Views {
       const view = this.#open(wanted);
       return [view, () => {
         letGo();
+        if (view.isWatched) return;
         // There is nothing to keep for a while.
-        if (!view.isWatched && this.#subscriptions.isRefused(def)) this.end(def);
+        if (this.#subscriptions.isRefused(def)) this.end(def);
+        else if (this.#leases.isIdle(def) && this.#status.faults[def]?.code === "withdrawn") this.#drop(def);
       }];
     });
   }

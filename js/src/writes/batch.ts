@@ -82,7 +82,7 @@ export class BatchWriter {
   }
 
   #add(make: () => Request): void {
-    if (this.#isOver) throw raise("bad_option", "batch: its function has ended, nothing can be added");
+    if (this.#isOver) throw raise("bad_option", "batch: its function has ended");
     const request = this.#guard(make);
     const whole = this.#requests.writtenWhole(request);
     if (whole !== undefined) this.#renewed.add(whole);

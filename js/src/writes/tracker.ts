@@ -97,8 +97,8 @@ export class Tracker {
       this.#byId.delete(id);
       for (const tracked of all) {
         const error = tracked.isSaved
-          ? raise("forgotten", "the operation was saved and is over; the wasm stopped before it told how")
-          : raise("panicked", "the wasm stopped on a bug before the operation was saved");
+          ? raise("forgotten", "it was saved and is over; the wasm stopped before it told how")
+          : raise("panicked", "the wasm stopped on a bug before it was saved");
         fail(tracked, error);
       }
     }
@@ -106,7 +106,7 @@ export class Tracker {
 
   /** The session is over: no more news will arrive. */
   end(): void {
-    const error = raise("closed", "the session ended before the server had accepted the operation");
+    const error = raise("closed", "the session ended before the server had accepted it");
     for (const tracked of [...this.#byId.values()].flat()) fail(tracked, error);
     this.#byId.clear();
     this.#replaced.clear();

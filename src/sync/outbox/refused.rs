@@ -95,12 +95,14 @@ fn brought_back(ctx: &Ctx, op: &PendingOp, (key, _, theirs): &Met) -> Option<(St
     op.with_settled(key, Some((name, Value::Map(args))))
 }
 
-/// By the policy `Ask`, the application has seen a document when it decides. The next operation stands on that one: its key,
-/// its version and its data.
+/// By the policy `Ask`, and where a function of the application has failed, the application has seen a document when it
+/// decides. The next operation stands on that one: its key, its version and its data. The function is not asked again.
 fn met_by(ctx: &Ctx, app: &dyn Application, op: &PendingOp) -> Option<Met> {
     let row = op.state.refused.as_ref()?.doc.as_ref()?;
     let key = op.expected_at(&row.pk)?;
-    is_asked(ctx, app, op, key).then(|| (key.clone(), row.v, row.data.clone().filter(|_| !row.deleted)))
+    let is_own = app.policy(&ctx.memory.class_name(key)) == Policy::Custom && !op.insists_on(key);
+    let is_met = is_own || is_asked(ctx, app, op, key);
+    is_met.then(|| (key.clone(), row.v, row.data.clone().filter(|_| !row.deleted)))
 }
 
 /// If the session itself gave both operations the same expected version, the new one was made on the same

@@ -26,6 +26,25 @@ async function openWithRoom(room, options) {
   return opened;
 }
 
+test("r94_a_list_that_the_server_has_withdrawn_is_let_go_with_its_last_listener", async () => {
+  const { session, core } = await openFake(schema);
+  core.subscribe(filler(0), 0);
+  const note = session.live("Note", {}, () => {});
+  const again = session.live("Note", {}, () => {});
+  await settled();
+  core.tell({ faults: { Note: fault("withdrawn") } });
+  note();
+  await settled();
+  assert.equal(core.called("unsubscribe"), 0, "somebody still shows why it is empty");
+  again();
+  await settled();
+  assert.deepEqual(core.calls.filter(([name]) => name === "unsubscribe"), [["unsubscribe", "Note"]], "nobody waits 30 days with a fault");
+  core.tell({ faults: {} });
+  session.live("Note", {}, () => {})();
+  await settled();
+  assert.equal(core.called("unsubscribe"), 1, "one that is not refused stays for its time");
+});
+
 test("r94_without_a_place_every_door_is_not_ready_and_says_why", async () => {
   const { session, core } = await openWithRoom(0);
   const [live, count, tree] = [recorder(), recorder(), recorder()];

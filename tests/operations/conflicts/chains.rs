@@ -287,6 +287,25 @@ fn r92_a_put_after_an_amended_write_keeps_what_others_wrote() {
     }
 }
 
+/// The function throws. The application decides by the document that it is shown, and the function has no say in that.
+#[test]
+fn r92_a_retry_after_a_function_that_failed_replaces_what_was_shown() {
+    let (mut server, mut driver, calls) = offline(Policy::Custom);
+    let first = save(&mut driver, "throws", 1);
+    meet(&mut driver, &mut server);
+    assert_eq!(calls.borrow().len(), 1);
+    // Somebody writes once more before the application decides, and nobody has seen that.
+    put(&mut server, 0, document(0, &[("label", 0), ("note", 7), ("result", 9)]));
+    driver.feed(Event::Amend { id: first, new: "again".into(), args: None });
+    driver.settle(&mut server);
+    assert_eq!((form(&server), calls.borrow().len()), ([Some(0), Some(7), Some(9)], 2));
+    let again = driver.first_refused().expect("the application decides once more");
+    driver.feed(Event::Amend { id: again, new: "last".into(), args: None });
+    driver.settle(&mut server);
+    assert_eq!((stored(&server, 0, "throws"), calls.borrow().len()), (Some(1), 2));
+    assert!(driver.first_refused().is_none());
+}
+
 /// The function throws for the second write alone: it is parked, and not executed as it was.
 #[test]
 fn r92_a_write_that_cannot_be_rebased_is_left_to_the_application() {
