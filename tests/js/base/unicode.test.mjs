@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { defineSchema } from "../../../js/dist/schema/schema.js";
-import { Living } from "../../../js/dist/wasm/living.js";
+import { Supervisor } from "../../../js/dist/wasm/supervisor.js";
 import { openFake } from "../fake-core.mjs";
 
 const HALF = "a\uD800";
@@ -61,10 +61,10 @@ for (const name of ["org", "account", "passphrase"]) {
 test("no call of the core takes half of a surrogate pair, whatever its caller has checked", () => {
   const called = [];
   const core = new Proxy({}, { get: (_, name) => (...values) => void called.push([name, values]) });
-  const living = new Living({ core, isDead: () => false, giveBack: () => {} }, {});
+  const supervisor = new Supervisor({ core, isDead: () => false, giveBack: () => {} }, {});
   for (const name of ["def", "subscribe", "find", "query", "watch", "write", "amend", "discard", "history"]) {
-    assert.throws(() => living.core[name]("Package", HALF), { code: "bad_value", message: new RegExp(name) });
+    assert.throws(() => supervisor.core[name]("Package", HALF), { code: "bad_value", message: new RegExp(name) });
   }
-  living.core.find("Package", "\u{1F600}", 1);
+  supervisor.core.find("Package", "\u{1F600}", 1);
   assert.equal(called.length, 1);
 });
