@@ -85,7 +85,8 @@ export class Engine {
     yield this.storage.write("", (tx) => run(this.begin(tx)));
     const shapes = Object.fromEntries([...this.classes].map(([name, cls]) => [name, shapeOf(cls)]));
     const other = yield this.change("", (tx) => this.adopt(tx, shapes));
-    if (other.length) yield* this.eachOrg((org) => this.fit(org, other));
+    if (other.length === 0) return;
+    yield* this.eachOrg((org) => this.fit(org, other));
     yield this.change("", (tx) => this.adopted(tx, shapes));
   }
   /**
@@ -105,16 +106,19 @@ export class Engine {
         ["", META, "generation", stored(this.generation)],
       ]);
     }
+    if (other.length === 0) yield* this.adopted(tx, shapes);
     return other;
   }
   /** All documents are stored in these shapes, unless another instance has begun a later generation. */
   *adopted(tx, shapes) {
     const { known, fitting, generation } = yield* this.generationIn(tx);
     if (generation !== this.generation) return;
-    const left = without(fitting, this.classes);
-    const rows = [["", META, "shapes", stored({ ...known, ...shapes })]];
-    if (!same(fitting, left)) rows.push(["", META, "fitting", stored(left)]);
-    if (!same(known, rows[0][3].value) || rows.length > 1) yield tx.set(rows);
+    const [all, left] = [{ ...known, ...shapes }, without(fitting, this.classes)];
+    if (same(known, all) && same(fitting, left)) return;
+    yield tx.set([
+      ["", META, "shapes", stored(all)],
+      ["", META, "fitting", stored(left)],
+    ]);
   }
   *generationIn(tx) {
     const [known, fitting, generation] = yield tx.get("", META, ["shapes", "fitting", "generation"]);

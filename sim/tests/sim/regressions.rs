@@ -493,9 +493,9 @@ fn r12_an_overlay_that_equals_its_base_is_in_a_list_that_is_still_loading() {
     );
 }
 
-/// The server executed a put, and the answer was lost. A later patch went out before the put was sent again: the put had lost its
-/// number to another operation, because it was too large for the requests of that line. The answer to the patch showed a
-/// document that contained both. The put was laid over it all the same, and hid the patch.
+/// The server executed a put, and the answer was lost. The put was too large for the requests of that line, so it lost its number
+/// to another operation. A later patch was answered first, with a document that contained both. The put was laid over it all
+/// the same, and hid the patch.
 #[test]
 fn r12_an_operation_that_lost_its_number_is_in_doubt_until_it_is_answered() {
     replay(
