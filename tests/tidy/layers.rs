@@ -40,7 +40,10 @@ const SERVER: [(&str, &[&str]); 20] = [
     ("seal", &["provider"]),
     (
         "engine",
-        &["clock", "figures", "files", "settings", "spans", "mark", "provider", "rights", "seal", "values"],
+        &[
+            "lock", "clock", "figures", "files", "settings", "spans", "mark", "provider", "rights", "seal",
+            "values",
+        ],
     ),
     ("accounts", &["lock", "engine"]),
     ("database", &["files", "mark", "provider", "engine"]),

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use escale::Result;
 use sha2::{Digest, Sha256};
 
 use super::formulas::b64;
 use crate::engine::{Account, Caller, Engine, SystemRecord, Token, read_system_record, write_system_record};
+use crate::lock::lock;
 
 /// Entries above which those go that nobody asked for within [`KEPT_MS`].
 const ENTRIES: usize = 10_000;
@@ -162,7 +163,7 @@ impl AccountTokens {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 

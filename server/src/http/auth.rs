@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use escale::{Code, Error, Result};
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::accounts::{AccountTokens, Failures, SignUp, SignedIn};
 use crate::engine::Caller;
 use crate::file_stamp::FileStamp;
+use crate::lock::lock;
 
 /// The permissions of a token in its orgs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -158,7 +159,7 @@ impl Tokens {
     }
 
     fn lock(&self) -> MutexGuard<'_, TokenTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 }
 

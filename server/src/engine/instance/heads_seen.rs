@@ -1,10 +1,11 @@
 //! How far this instance saw the heads of the orgs come. A database that lost commits is behind that (R39).
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use escale::model::Epoch;
 
+use crate::lock::lock;
 use crate::provider::Head;
 
 /// Heads in each half of the memory: at least as many are remembered.
@@ -44,7 +45,7 @@ impl HeadsSeen {
     }
 
     fn lock(&self) -> MutexGuard<'_, [HashMap<String, Progress>; 2]> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::engine::records::org::OrgRecord;
+use crate::lock::lock;
 
 /// Orgs in memory. Above that all are read again.
 pub(in crate::engine) const ORGS_MAX: usize = 10_000;
@@ -19,7 +20,7 @@ pub struct KnownSchedules {
 
 impl KnownSchedules {
     pub(in crate::engine) fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<OrgRecord>>> {
-        self.orgs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.orgs)
     }
 
     /// The record of an org has changed.

@@ -1,5 +1,6 @@
 //! A request with operations, as those who execute them see it.
 
+use escale::codec::SyncRequest;
 use escale::model::Epoch;
 
 use crate::engine::caller::Caller;
@@ -22,4 +23,16 @@ pub(in crate::engine) struct RequestContext<'a> {
     pub(in crate::engine) is_first: bool,
     /// Whether the session has used the operation's number: it is judged, and not executed.
     pub(in crate::engine) is_used: bool,
+}
+
+impl<'a> RequestContext<'a> {
+    /// The context of a request of which nothing was executed yet.
+    pub(in crate::engine) fn of(
+        (org, caller): (&'a str, &'a Caller),
+        request: &'a SyncRequest,
+        work: &'a Work<'a>,
+    ) -> Self {
+        let SyncRequest { session, epoch, .. } = request;
+        RequestContext { org, caller, session, epoch: epoch.as_ref(), work, is_first: true, is_used: false }
+    }
 }

@@ -87,17 +87,9 @@ impl Operator<'_> {
         request: &SyncRequest,
         work: &Work,
     ) -> Result<Operated> {
-        let SyncRequest { session, epoch, ops, .. } = request;
+        let ops = &request.ops;
         check(ops)?;
-        let context = RequestContext {
-            org,
-            caller,
-            session,
-            epoch: epoch.as_ref(),
-            work,
-            is_first: true,
-            is_used: false,
-        };
+        let context = RequestContext::of((org, caller), request, work);
         let started = self.clock.elapsed_ms();
         // Leaves room for the largest possible last result, so that the total stays within the bound.
         let room_max = RESULTS_BYTES_MAX - DOCUMENT_BYTES_MAX - RESULTS_BARE_BYTES;
@@ -270,17 +262,8 @@ impl Operator<'_> {
         if fault.is_none() {
             return Ok(results);
         }
-        let SyncRequest { session, epoch, ops, .. } = request;
-        let work = &Work::of(0);
-        let context = RequestContext {
-            org,
-            caller,
-            session,
-            epoch: epoch.as_ref(),
-            work,
-            is_first: true,
-            is_used: false,
-        };
+        let (ops, work) = (&request.ops, &Work::of(0));
+        let context = RequestContext::of((org, caller), request, work);
         let first = results.len();
         let mut fault_at = None;
         for (index, op) in ops.iter().enumerate().skip(first) {

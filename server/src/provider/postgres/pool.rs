@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 
 use super::Address;
 use super::connect::Connection;
+use crate::lock::lock;
 
 /// Connections of one purpose.
 pub(super) struct Pool {
@@ -81,7 +82,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Room> {
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.room)
     }
 }
 
