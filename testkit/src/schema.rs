@@ -64,6 +64,12 @@ thread_local! {
     static NUMBERS: BTreeMap<Key, usize> = KEYS.with(|keys| keys.iter().cloned().zip(0..).collect());
     static UNIVERSE: Vec<Def> = universe();
     static TREES: Vec<Option<Key>> = (0..ALL).map(made_tree).collect();
+    static DEFS_OF_TREES: Vec<(Key, Vec<Def>)> = PARENTS.map(key).into_iter().map(with_defs).collect();
+}
+
+/// Reads the parents, each with the defs of its tree: its own, then those of its items.
+pub fn with_trees<T>(read: impl FnOnce(&[(Key, Vec<Def>)]) -> T) -> T {
+    DEFS_OF_TREES.with(|trees| read(trees))
 }
 
 /// Reads from the schema, which is parsed once.
@@ -146,8 +152,14 @@ pub fn is_sequence(class: &Name) -> bool {
     CLASSES[1].contains(&class.as_str())
 }
 
+/// A parent, with the defs of its tree.
+fn with_defs(parent: Key) -> (Key, Vec<Def>) {
+    let defs = [vec![Def::document(&parent.0, &parent.1)], items_of(&parent)].concat();
+    (parent, defs)
+}
+
 /// The defs of the items of a parent.
-pub fn items_of(parent: &Key) -> Vec<Def> {
+fn items_of(parent: &Key) -> Vec<Def> {
     let [_, items @ ..] = CLASSES[usize::from(is_sequence(&parent.0))];
     items.map(|class| Def::collection_hashed(&name(class), &name("in"), parent.1.as_str())).into()
 }
@@ -253,10 +265,7 @@ pub fn universe() -> Vec<Def> {
         defs.push(Def::document(&class, &pk));
     }
     // The defs of trees.
-    let trees = PARENTS.map(|number| {
-        let parent = key(number);
-        [vec![Def::document(&parent.0, &parent.1)], items_of(&parent)].concat()
-    });
+    let trees = PARENTS.map(|number| with_defs(key(number)).1);
     let [timed @ .., third, fourth] = trees;
     defs.extend(timed.concat());
     defs.push(Def::class_of(&name("Tree")));

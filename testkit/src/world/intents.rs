@@ -36,6 +36,11 @@ impl Intents {
         self.open.insert(id);
     }
 
+    /// Whether an operation was issued whose changes are not noted.
+    pub fn are_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// The application gives a refused write other arguments.
     pub fn resolve(&mut self, key: &Key) {
         self.resolved.insert(key.clone());

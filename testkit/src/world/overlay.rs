@@ -2,6 +2,7 @@
 //! base does not contain, in order. At the end no saved operation is lost or executed twice (R10 to R12).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use escale::journal::PendingOp;
 use escale::memory::Content;
@@ -10,9 +11,9 @@ use escale::sync::Machine;
 
 use super::World;
 use super::trees::is_items;
-use super::writes::End;
+use super::writes::{Concerned, End};
 use crate::backend::Backend;
-use crate::outcome::outcome;
+use crate::outcome::{key_of, outcome};
 use crate::schema::{Key, Map, is_sequence, tree_of, with};
 
 impl<S: Backend> World<S> {
@@ -21,7 +22,9 @@ impl<S: Backend> World<S> {
         let client = &mut self.clients[number];
         let Some(machine) = &client.machine else { return };
         client.ledger.lost_by_server.extend(machine.lost_by_server().iter().cloned());
-        client.ledger.intents.note(&machine.operations());
+        if client.ledger.intents.are_open() {
+            client.ledger.intents.note(&machine.operations());
+        }
         let client = &self.clients[number];
         let Some(machine) = &client.machine else { return };
         let ops = machine.operations();
@@ -36,9 +39,12 @@ impl<S: Backend> World<S> {
         if self.was_restored && machine.memory().epoch().0 != Some(self.server.epoch(of.org)) {
             return; // It shows an effect that the server has undone. No reply has said so yet (R8).
         }
-        let keys: BTreeSet<Key> = ops.iter().flat_map(|(op, _)| client.ledger.keys_of(op)).collect();
-        for key in &keys {
-            self.check_key(number, machine, &ops, key);
+        let ops: Vec<Pending> = ops.into_iter().map(|(op, _)| (op, client.ledger.concerned(op))).collect();
+        let keys: BTreeSet<&Key> = ops.iter().flat_map(|(_, concerned)| &concerned.keys).collect();
+        let lists = if keys.is_empty() { Vec::new() } else { lists_of(machine) };
+        let view = View { machine, ops: &ops, lists };
+        for key in keys {
+            self.check_key(number, &view, key);
         }
         if self.watches_flicker {
             self.check_counters(number);
@@ -58,37 +64,38 @@ impl<S: Backend> World<S> {
         Some(given.map_or(u64::MAX, |(_, _, n)| *n))
     }
 
-    fn check_key(&self, number: usize, machine: &Machine, ops: &[(&PendingOp, bool)], key: &Key) {
+    fn check_key(&self, number: usize, view: &View, key: &Key) {
+        let View { machine, ops, .. } = view;
         let of = self.clients[number].setup.tenant;
         let memory = machine.memory();
         let (epoch, era) = memory.epoch();
         let doc_key = memory.doc_key(&key.0, &key.1).expect("a class");
         let document = memory.document(&doc_key);
-        let mut on_it: Vec<&PendingOp> =
-            ops.iter().map(|(op, _)| *op).filter(|op| op.keys.contains(&doc_key) || ends(op, key)).collect();
+        let is_on_it = |(op, concerned): &&Pending| op.keys.contains(&doc_key) || concerned.ends(key);
+        let mut on_it: Vec<&Pending> = ops.iter().filter(is_on_it).collect();
         // The session does not know the parent of an item that it holds by itself, if no operation tells its key. A refused
         // one is not run again: it tells nothing if the session did not have the item when it ran.
         let has_changed = |op: &PendingOp| op.changes.iter().flatten().any(|change| change.key == doc_key);
-        let tells = |op: &&PendingOp| {
+        let tells = |(op, _): &&Pending| {
             op.keys.contains(&doc_key)
                 && op.state.issued.name != "blind"
                 && (op.state.refused.is_none() || has_changed(op))
         };
         let is_told = on_it.iter().any(tells);
         if !is_told && !document.is_some_and(|document| document.defs.iter().any(is_items)) {
-            on_it.retain(|op| op.keys.contains(&doc_key));
+            on_it.retain(|(op, _)| op.keys.contains(&doc_key));
         }
         // The operations that the server has executed in this epoch, and whose effects the machine may have
         // seen.
         let executed: BTreeMap<&str, u64> = on_it
             .iter()
-            .filter_map(|op| {
+            .filter_map(|(op, _)| {
                 Some((op.state.issued.id.as_str(), self.executed(number, &op.state.issued.id, key)?))
             })
             .collect();
         // Executed, and blocked again: the device forgot that the refused operation before it was discarded
         // or amended.
-        if on_it.iter().any(|op| self.clients[number].ledger.forgotten.contains(&op.state.issued.id)) {
+        if on_it.iter().any(|(op, _)| self.clients[number].ledger.forgotten.contains(&op.state.issued.id)) {
             return;
         }
         let (mut state, base_v): (Option<Map>, u64) = match document {
@@ -115,7 +122,7 @@ impl<S: Backend> World<S> {
             }
         };
         let base = state.clone();
-        for op in on_it.iter().filter(|op| op.state.refused.is_none()) {
+        for (op, concerned) in on_it.iter().filter(|(op, _)| op.state.refused.is_none()) {
             if executed.get(op.state.issued.id.as_str()).is_some_and(|v| base_v >= *v) {
                 continue;
             }
@@ -131,7 +138,9 @@ impl<S: Backend> World<S> {
             if op.changes.is_none() {
                 return; // It has not run yet: its documents are being read.
             }
-            state = apply(&op.state.issued.name, &op.state.issued.args, key, state);
+            if concerned.keys.contains(key) || concerned.ends(key) {
+                state = apply(&op.state.issued.name, &op.state.issued.args, key, state);
+            }
         }
         if state.as_ref().is_some_and(|state| state.contains_key("maxLife")) {
             return; // The document is hidden at its end.
@@ -143,9 +152,9 @@ impl<S: Backend> World<S> {
             (Some(_), None) => base.clone(),
         };
         // The server has refused the deletion of its parent, and this session does not know that yet.
-        let is_ended =
-            |op: &&PendingOp| ends(op, key) && op.state.refused.is_none() && op.state.accepted.is_none();
-        if seen.is_none() && on_it.iter().any(is_ended) {
+        let is_open =
+            |op: &PendingOp| op.state.refused.is_none() && op.state.accepted.is_none();
+        if seen.is_none() && on_it.iter().any(|(op, concerned)| concerned.ends(key) && is_open(op)) {
             return;
         }
         let place = || {
@@ -163,14 +172,14 @@ impl<S: Backend> World<S> {
             state
         };
         assert_eq!(bare(&seen), bare(&state), "overlay: {}", place());
-        self.check_membership(machine, key, (base.as_ref(), state.as_ref()), id, &place);
+        self.check_membership(view, key, (base.as_ref(), state.as_ref()), id, &place);
     }
 
     /// Membership follows the overlay: by the data if it differs from the base's, otherwise by the server's
     /// decision.
     fn check_membership(
         &self,
-        machine: &Machine,
+        View { machine, lists, .. }: &View,
         key: &Key,
         (base, state): (Option<&Map>, Option<&Map>),
         id: Option<u32>,
@@ -180,8 +189,7 @@ impl<S: Backend> World<S> {
         let document = memory.document(&memory.doc_key(&key.0, &key.1).expect("a class"));
         let linked = document.map(|d| d.defs.clone());
         let is_at_rest = document.is_some_and(|d| matches!(d.content, Content::AtRest));
-        for (def, _) in memory.collections().filter(|(def, _)| *def.class() == key.0) {
-            let (ids, _, _) = machine.list(def).expect("subscribed");
+        for (def, ids) in lists.iter().filter(|(def, _)| *def.class() == key.0) {
             let is_in = id.is_some_and(|id| ids.contains(&id));
             let wanted = match (def.kind(), state) {
                 (_, None) => false,
@@ -199,11 +207,11 @@ impl<S: Backend> World<S> {
                     if before.as_ref() == Some(&now) {
                         continue; // By the server's decision, which other checks cover.
                     }
-                    now.iter().any(|hash| Def::collection_hashed(&key.0, name, hash) == *def)
+                    now.iter().any(|hash| Def::collection_hashed(&key.0, name, hash) == **def)
                 }
                 // The overlay equals the base. The session cannot tell while the device alone has the base's data.
                 _ if is_at_rest && is_in => continue,
-                _ => linked.as_ref().is_some_and(|defs| defs.contains(def)),
+                _ => linked.as_ref().is_some_and(|defs| defs.contains(*def)),
             };
             assert_eq!(is_in, wanted, "membership of {def}: {}", place());
         }
@@ -338,39 +346,38 @@ impl<S: Backend> World<S> {
     }
 }
 
-/// Whether an operation deletes the parent of that item.
-pub(super) fn ends(op: &PendingOp, item: &Key) -> bool {
-    fn ends(name: &str, args: &Value, tree: &Key) -> bool {
-        match name {
-            "doc.delete" => crate::outcome::key_of(args) == *tree,
-            "batch" => {
-                let ops = args.as_map().expect("arguments")["ops"].as_array().expect("operations");
-                ops.iter()
-                    .filter_map(Value::as_map)
-                    .any(|op| ends(op["name"].as_str().expect("a name"), &op["args"], tree))
-            }
-            _ => false,
-        }
-    }
-    tree_of(item).is_some_and(|tree| ends(&op.state.issued.name, &op.state.issued.args, &tree))
-}
-
 /// The effect of an operation on one document.
 fn apply(name: &str, args: &Value, key: &Key, state: Option<Map>) -> Option<Map> {
     if name == "blind" {
         return state;
     }
     if name != "batch" {
-        if name == "doc.delete" && tree_of(key) == Some(crate::outcome::key_of(args)) {
+        let of = key_of(args);
+        if name == "doc.delete" && tree_of(key).as_ref() == Some(&of) {
             return None; // R19
         }
-        let is_it = crate::outcome::key_of(args) == *key;
         // An impossible operation has no effect on the overlay: the server will refuse it.
-        return if is_it { outcome(name, args, state.clone()).unwrap_or(None) } else { state };
+        return if of == *key { outcome(name, args, state.clone()).unwrap_or(None) } else { state };
     }
     let ops = args.as_map().expect("arguments")["ops"].as_array().expect("operations");
     ops.iter().fold(state, |state, op| {
         let map = op.as_map().expect("an operation");
         apply(map["name"].as_str().expect("a name"), &map["args"], key, state)
     })
+}
+
+/// An operation that waits, and the documents that it concerns.
+type Pending<'a> = (&'a PendingOp, Rc<Concerned>);
+
+/// What the application of one session sees, at one point in time.
+struct View<'a> {
+    machine: &'a Machine,
+    ops: &'a [Pending<'a>],
+    /// The ids in each subscribed collection.
+    lists: Vec<(&'a Def, Vec<u32>)>,
+}
+
+fn lists_of(machine: &Machine) -> Vec<(&Def, Vec<u32>)> {
+    let defs = machine.memory().collections().map(|(def, _)| def);
+    defs.map(|def| (def, machine.list(def).expect("subscribed").0)).collect()
 }

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use escale::codec::SyncRequest;
 use escale::journal::{Change, ChangeKind, PendingOp, Policy, Retention, Settlement, State, make_id};
@@ -17,7 +18,7 @@ use super::intents::Intents;
 use crate::backend::Backend;
 use crate::files::references;
 use crate::outcome::{key_of, outcome};
-use crate::schema::{IDS, Key, PHOTO, data, key};
+use crate::schema::{IDS, Key, PHOTO, data, key, tree_of};
 
 /// How an operation ended, for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,42 @@ pub struct Issued {
     pub end: Option<End>,
 }
 
+/// The documents of an operation, by its arguments.
+#[derive(Debug, Default)]
+pub struct Concerned {
+    pub keys: BTreeSet<Key>,
+    /// Those that it deletes.
+    deleted: BTreeSet<Key>,
+}
+
+impl Concerned {
+    pub fn of(name: &str, args: &Value) -> Self {
+        let mut concerned = Concerned::default();
+        concerned.collect(name, args);
+        concerned
+    }
+
+    fn collect(&mut self, name: &str, args: &Value) {
+        if name != "batch" {
+            let key = key_of(args);
+            if name == "doc.delete" {
+                self.deleted.insert(key.clone());
+            }
+            self.keys.insert(key);
+            return;
+        }
+        for op in args.as_map().expect("arguments")["ops"].as_array().expect("operations") {
+            let map = op.as_map().expect("an operation");
+            self.collect(map["name"].as_str().expect("a name"), &map["args"]);
+        }
+    }
+
+    /// Whether the operation deletes the parent of that item.
+    pub fn ends(&self, item: &Key) -> bool {
+        !self.deleted.is_empty() && tree_of(item).is_some_and(|tree| self.deleted.contains(&tree))
+    }
+}
+
 /// The memory of a client's applications, which survives every crash.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
@@ -55,9 +92,9 @@ pub struct Ledger {
     pub lost_by_server: BTreeSet<String>,
     /// Operations that were executed, and are blocked behind one whose end the device has forgotten.
     pub forgotten: BTreeSet<String>,
-    /// The documents that each operation concerns, by the operation's id. An id never stands for another
-    /// operation, so its keys are hashed once.
-    keys: RefCell<BTreeMap<String, BTreeSet<Key>>>,
+    /// The documents of each operation, by the operation's id. An id never stands for another operation, so its keys
+    /// are hashed once.
+    concerned: RefCell<BTreeMap<String, Rc<Concerned>>>,
     /// The counters last seen, for flicker.
     pub counters: BTreeMap<Key, i64>,
     /// A sweep is in progress, and was not reported as done.
@@ -93,15 +130,15 @@ impl Ledger {
         self.ops.insert(by, Issued { place, keys, saved: false, is_remembered: true, end: None });
     }
 
-    /// The documents that an operation concerns.
-    pub fn keys_of(&self, op: &PendingOp) -> BTreeSet<Key> {
-        let mut known = self.keys.borrow_mut();
-        let keys = known.entry(op.state.issued.id.clone()).or_insert_with(|| {
-            let mut keys = BTreeSet::new();
-            collect_keys(&op.state.issued.name, &op.state.issued.args, &mut keys);
-            keys
-        });
-        keys.clone()
+    /// The documents of an operation.
+    pub fn concerned(&self, op: &PendingOp) -> Rc<Concerned> {
+        let mut known = self.concerned.borrow_mut();
+        if let Some(concerned) = known.get(&op.state.issued.id) {
+            return concerned.clone();
+        }
+        let concerned = Rc::new(Concerned::of(&op.state.issued.name, &op.state.issued.args));
+        known.insert(op.state.issued.id.clone(), concerned.clone());
+        concerned
     }
 
     /// The device is restored to a state that held these operations. Of the others, only those that have
@@ -253,8 +290,7 @@ impl<S: Backend> World<S> {
             assert_eq!(error.code(), Code::NotFound, "{name} {args:?}: {error}");
             return None;
         }
-        let mut touched = BTreeSet::new();
-        collect_keys(name, &args, &mut touched);
+        let touched = Concerned::of(name, &args).keys;
         let touches = if name == "blind" { touched.iter().map(doc_key).collect() } else { Vec::new() };
         self.figures.ops += 1;
         self.clients[client].ledger.issue(id.clone(), touched);
@@ -409,16 +445,4 @@ impl<S: Backend> World<S> {
 
 fn counter(class: Value, key: Value, by: i64) -> Value {
     Value::from([("class", class), ("key", key), ("property", "n".into()), ("by", Value::from(by))])
-}
-
-/// The documents that an operation concerns.
-pub fn collect_keys(name: &str, args: &Value, keys: &mut BTreeSet<Key>) {
-    if name != "batch" {
-        keys.insert(key_of(args));
-        return;
-    }
-    for op in args.as_map().expect("arguments")["ops"].as_array().expect("operations") {
-        let map = op.as_map().expect("an operation");
-        collect_keys(map["name"].as_str().expect("a name"), &map["args"], keys);
-    }
 }
