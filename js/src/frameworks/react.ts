@@ -7,26 +7,32 @@ import type { ClassName, DocumentOf, KeyOf, MatchOf } from "../schema/schema-typ
 import type { Schema } from "../schema/schema.js";
 import type { Session } from "../session/session.js";
 import type { StatusValue } from "../session/status.js";
+import type { ItemsOf } from "../views/composite.js";
 import type { LeaseOptions } from "../views/views.js";
 import type { PendingOperation, RefusedOperation } from "../writes/operation-types.js";
 import {
   constant,
+  countStore,
   documentStore,
   liveStore,
   NOTHING,
   pendingStore,
   queryStore,
   valueStore,
+  type AskedCount,
   type AskedLive,
+  type CountResult,
   type DeclarationOf,
+  type DocumentOptions,
   type DocumentResult,
+  type ItemLists,
   type LiveResult,
   type SessionOf,
   type Store,
 } from "./stores.js";
 import { isOver, waitedStore, waitFor } from "./waits.js";
 
-export type { DocumentResult, LiveResult } from "./stores.js";
+export type { CountResult, DocumentOptions, DocumentResult, LiveResult } from "./stores.js";
 
 /** How a hook holds its subscription, and waits. */
 export interface LiveOptions extends LeaseOptions {
@@ -46,14 +52,16 @@ export interface Hooks<X extends Schema, O> {
     match: MatchOf<DeclarationOf<X>[C]>,
     options?: LiveOptions,
   ): LiveResult<DocumentOf<DeclarationOf<X>[C]>>;
-  /** One document. The subscription to it is held while components use it. */
-  useDocument<C extends ClassName<DeclarationOf<X>>>(
+  /** One document, with its items of the classes `items`. The subscription is held while components use it. */
+  useDocument<C extends ClassName<DeclarationOf<X>>, I extends ItemsOf<DeclarationOf<X>, C> = never>(
     className: C,
     key: KeyOf<DeclarationOf<X>[C]>,
-    options?: LiveOptions,
-  ): DocumentResult<DocumentOf<DeclarationOf<X>[C]>>;
+    options?: LiveOptions & DocumentOptions<I>,
+  ): DocumentResult<DocumentOf<DeclarationOf<X>[C]>, ItemLists<DeclarationOf<X>, I>>;
   /** The result of a query over the documents that the session holds. It is built again if `deps` change. */
   useQuery<T>(build: (session: SessionOf<X, O>) => AskedLive<T>, deps: readonly unknown[]): LiveResult<T>;
+  /** The number of documents of a query. It is built again if `deps` change. */
+  useCount(build: (session: SessionOf<X, O>) => AskedCount, deps: readonly unknown[]): CountResult;
   /** The status; undefined without a session. */
   useStatus(): StatusValue | undefined;
   /** The operations that wait for the server. */
@@ -105,9 +113,11 @@ export function createHooks<X extends Schema, O = unknown>(): Hooks<X, O> {
     useLive: (className, match, options = {}) =>
       useResult(JSON.stringify([className, match]), (session) => liveStore(session as Session<DeclarationOf<X>> | undefined, className, match, options), options),
     useDocument: (className, key, options = {}) =>
-      useResult(JSON.stringify([className, { key }]) + "d", (session) => documentStore(session as Session<DeclarationOf<X>> | undefined, className, key, options), options),
+      useResult(JSON.stringify([className, { key }, options.items]) + "d", (session) => documentStore(session as Session<DeclarationOf<X>> | undefined, className, key, options), options),
     useQuery: (build, deps) =>
       useStore((session) => queryStore(session, () => build(session as SessionOf<X, O>)), deps)[0],
+    useCount: (build, deps) =>
+      useStore((session) => countStore(session, () => build(session as SessionOf<X, O>)), deps)[0],
     useStatus: () => useStore<StatusValue | undefined>((session) => (session ? valueStore(session.status) : constant(undefined)), [])[0],
     usePending: () => useStore((session) => pendingStore(session as Session | undefined), [])[0],
     useRefused: () => useStore<readonly RefusedOperation[]>((session) => (session ? valueStore(session.refused) : NONE), [])[0],

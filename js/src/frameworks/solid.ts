@@ -6,25 +6,31 @@ import type { ClassName, DocumentOf, KeyOf, MatchOf } from "../schema/schema-typ
 import type { Schema } from "../schema/schema.js";
 import type { Session } from "../session/session.js";
 import type { StatusValue } from "../session/status.js";
+import type { ItemsOf } from "../views/composite.js";
 import type { LeaseOptions } from "../views/views.js";
 import type { PendingOperation, RefusedOperation } from "../writes/operation-types.js";
 import {
   constant,
+  countStore,
   documentStore,
   liveStore,
   NOTHING,
   pendingStore,
   queryStore,
   valueStore,
+  type AskedCount,
   type AskedLive,
+  type CountResult,
   type DeclarationOf,
+  type DocumentOptions,
   type DocumentResult,
+  type ItemLists,
   type LiveResult,
   type SessionOf,
   type Store,
 } from "./stores.js";
 
-export type { DocumentResult, LiveResult } from "./stores.js";
+export type { CountResult, DocumentOptions, DocumentResult, LiveResult } from "./stores.js";
 
 /** The primitives of a schema. Call them in a component, or in another owner. */
 export interface Primitives<X extends Schema, O> {
@@ -38,14 +44,16 @@ export interface Primitives<X extends Schema, O> {
     match: Accessor<MatchOf<DeclarationOf<X>[C]>>,
     options?: LeaseOptions,
   ): Accessor<LiveResult<DocumentOf<DeclarationOf<X>[C]>>>;
-  /** One document. The subscription to it is held while the owner lives. */
-  createDocument<C extends ClassName<DeclarationOf<X>>>(
+  /** One document, with its items of the classes `items`. The subscription is held while the owner lives. */
+  createDocument<C extends ClassName<DeclarationOf<X>>, I extends ItemsOf<DeclarationOf<X>, C> = never>(
     className: C,
     key: Accessor<KeyOf<DeclarationOf<X>[C]>>,
-    options?: LeaseOptions,
-  ): Accessor<DocumentResult<DocumentOf<DeclarationOf<X>[C]>>>;
+    options?: DocumentOptions<I>,
+  ): Accessor<DocumentResult<DocumentOf<DeclarationOf<X>[C]>, ItemLists<DeclarationOf<X>, I>>>;
   /** The result of a query. It is built again if a signal that `build` reads changes. */
   createQuery<T>(build: (session: SessionOf<X, O>) => AskedLive<T>): Accessor<LiveResult<T>>;
+  /** The number of documents of a query. It is built again if a signal that `build` reads changes. */
+  createCount(build: (session: SessionOf<X, O>) => AskedCount): Accessor<CountResult>;
   /** The status; undefined without a session. */
   useStatus(): Accessor<StatusValue | undefined>;
   /** The operations that wait for the server. */
@@ -101,6 +109,11 @@ export function createPrimitives<X extends Schema, O = unknown>(): Primitives<X,
         // Built here, so that the signals that it reads are tracked.
         const query = session && build(session);
         return queryStore(session, () => query as ReturnType<typeof build>);
+      }),
+    createCount: (build) =>
+      useStore((session) => {
+        const query = session && build(session);
+        return countStore(session, () => query as AskedCount);
       }),
     useStatus: () => useStore<StatusValue | undefined>((session) => (session ? valueStore(session.status) : constant(undefined))),
     usePending: () => useStore((session) => pendingStore(session as Session | undefined)),

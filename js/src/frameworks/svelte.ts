@@ -3,20 +3,26 @@
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import type { Session } from "../session/session.js";
 import type { StatusValue } from "../session/status.js";
+import type { ItemsOf } from "../views/composite.js";
 import type { LeaseOptions } from "../views/views.js";
 import type { Operations, PendingOperation, RefusedOperation } from "../writes/operation-types.js";
 import {
+  countStore,
   documentStore,
   liveStore,
   pendingStore,
   queryStore,
+  type AskedCount,
   type AskedLive,
+  type CountResult,
+  type DocumentOptions,
   type DocumentResult,
+  type ItemLists,
   type LiveResult,
   type Store,
 } from "./stores.js";
 
-export type { DocumentResult, LiveResult } from "./stores.js";
+export type { CountResult, DocumentOptions, DocumentResult, LiveResult } from "./stores.js";
 
 /** A store of Svelte: it calls back at once with its value, then at each change. */
 export interface Readable<T> {
@@ -33,19 +39,24 @@ export function live<S extends SchemaDeclaration, O extends Operations<S>, C ext
   return readable(liveStore(session as unknown as Session<S>, className, match, options));
 }
 
-/** One document. The subscription to it is held while components use the store. */
-export function document<S extends SchemaDeclaration, O extends Operations<S>, C extends ClassName<S>>(
+/** One document, with its items of the classes `items`. The subscription is held while components use the store. */
+export function document<S extends SchemaDeclaration, O extends Operations<S>, C extends ClassName<S>, I extends ItemsOf<S, C> = never>(
   session: Session<S, O>,
   className: C,
   key: KeyOf<S[C]>,
-  options?: LeaseOptions,
-): Readable<DocumentResult<DocumentOf<S[C]>>> {
+  options?: DocumentOptions<I>,
+): Readable<DocumentResult<DocumentOf<S[C]>, ItemLists<S, I>>> {
   return readable(documentStore(session as unknown as Session<S>, className, key, options));
 }
 
 /** The result of a query over the documents that its session holds. */
 export function query<T>(asked: AskedLive<T>): Readable<LiveResult<T>> {
   return readable(queryStore(asked, () => asked));
+}
+
+/** The number of documents of a query. */
+export function count(asked: AskedCount): Readable<CountResult> {
+  return readable(countStore(asked, () => asked));
 }
 
 /** The status of a session. */

@@ -6,25 +6,31 @@ import type { ClassName, DocumentOf, KeyOf, MatchOf } from "../schema/schema-typ
 import type { Schema } from "../schema/schema.js";
 import type { Session } from "../session/session.js";
 import type { StatusValue } from "../session/status.js";
+import type { ItemsOf } from "../views/composite.js";
 import type { LeaseOptions } from "../views/views.js";
 import type { PendingOperation, RefusedOperation } from "../writes/operation-types.js";
 import {
   constant,
+  countStore,
   documentStore,
   liveStore,
   NOTHING,
   pendingStore,
   queryStore,
   valueStore,
+  type AskedCount,
   type AskedLive,
+  type CountResult,
   type DeclarationOf,
+  type DocumentOptions,
   type DocumentResult,
+  type ItemLists,
   type LiveResult,
   type SessionOf,
   type Store,
 } from "./stores.js";
 
-export type { DocumentResult, LiveResult } from "./stores.js";
+export type { CountResult, DocumentOptions, DocumentResult, LiveResult } from "./stores.js";
 
 /** The composables of a schema. Call them in `setup`, or in another scope of effects. */
 export interface Composables<X extends Schema, O> {
@@ -38,14 +44,16 @@ export interface Composables<X extends Schema, O> {
     match: MaybeRefOrGetter<MatchOf<DeclarationOf<X>[C]>>,
     options?: LeaseOptions,
   ): Readonly<ShallowRef<LiveResult<DocumentOf<DeclarationOf<X>[C]>>>>;
-  /** One document, by a key that may be a ref or a getter. */
-  useDocument<C extends ClassName<DeclarationOf<X>>>(
+  /** One document, by a key that may be a ref or a getter, with its items of the classes `items`. */
+  useDocument<C extends ClassName<DeclarationOf<X>>, I extends ItemsOf<DeclarationOf<X>, C> = never>(
     className: C,
     key: MaybeRefOrGetter<KeyOf<DeclarationOf<X>[C]>>,
-    options?: LeaseOptions,
-  ): Readonly<ShallowRef<DocumentResult<DocumentOf<DeclarationOf<X>[C]>>>>;
+    options?: DocumentOptions<I>,
+  ): Readonly<ShallowRef<DocumentResult<DocumentOf<DeclarationOf<X>[C]>, ItemLists<DeclarationOf<X>, I>>>>;
   /** The result of a query. It is built again if a ref that `build` reads changes. */
   useQuery<T>(build: (session: SessionOf<X, O>) => AskedLive<T>): Readonly<ShallowRef<LiveResult<T>>>;
+  /** The number of documents of a query. It is built again if a ref that `build` reads changes. */
+  useCount(build: (session: SessionOf<X, O>) => AskedCount): Readonly<ShallowRef<CountResult>>;
   /** The status; undefined without a session. */
   useStatus(): Readonly<ShallowRef<StatusValue | undefined>>;
   /** The operations that wait for the server. */
@@ -104,6 +112,11 @@ export function createComposables<X extends Schema, O = unknown>(): Composables<
         // Built here, so that the refs that it reads are watched.
         const query = session && build(session);
         return queryStore(session, () => query as ReturnType<typeof build>);
+      }),
+    useCount: (build) =>
+      useStore((session) => {
+        const query = session && build(session);
+        return countStore(session, () => query as AskedCount);
       }),
     useStatus: () => useStore<StatusValue | undefined>((session) => (session ? valueStore(session.status) : constant(undefined))),
     usePending: () => useStore((session) => pendingStore(session as Session | undefined)),

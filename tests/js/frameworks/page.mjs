@@ -11,7 +11,19 @@ for (const name of ["window", "document", "navigator", "HTMLElement", "HTMLIFram
 
 export const schema = defineSchema({
   Package: { key: ["name"], collections: { section: { key: ["section"] } }, indexes: { size: "integer" } },
+  File: { in: "Package", key: ["package", "name"] },
 });
+
+/** Gives the core a package with two files, completely loaded. */
+export function putPackage(core) {
+  core.put(defOf({ key: ["a"] }), { name: "a" });
+  core.put('File/{"package":"a"}', { package: "a", name: "x" }, { package: "a", name: "y" });
+  core.becomeReady(defOf({ key: ["a"] }));
+  core.becomeReady('File/{"package":"a"}');
+}
+
+/** A document with its files, as text. */
+export const treeText = ({ doc, items, ready }) => `${doc?.name} ${items.File.map(({ name }) => name)} ${ready}`;
 
 /** The def of a match, as the fake core names it. */
 export const defOf = (match) => `Package/${JSON.stringify(match)}`;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { defOf, idle, opened, place } from "./page.mjs";
+import { defOf, idle, opened, place, putPackage, treeText } from "./page.mjs";
 
 const { Component, createElement: h, StrictMode, Suspense, act } = await import("react");
 const { createRoot } = await import("react-dom/client");
@@ -10,7 +10,7 @@ const { createHooks } = await import("../../../js/dist/react.js");
 
 globalThis.IS_REACT_ACT_ENVIRONMENT = true;
 
-const { EscaleProvider, useDocument, useLive, usePending, useQuery, useRefused, useSession, useStatus } = createHooks();
+const { EscaleProvider, useCount, useDocument, useLive, usePending, useQuery, useRefused, useSession, useStatus } = createHooks();
 const games = { section: "games" };
 const text = ({ docs, ready, error }) => `${docs.map(({ name }) => name)} ${ready} ${error?.code}`;
 const List = ({ match = games, ...options }) => h("p", null, text(useLive("Package", match, { keep: 0, ...options })));
@@ -43,6 +43,22 @@ test("a list shows the documents at hand, and each change", async () => {
   assert.equal(core.called("subscribe"), 1);
   assert.equal(seen[0], "a,b true undefined", "at hand in the first rendering");
   await shown(page.root, null);
+});
+
+test("a document has its items, and a query its count", async () => {
+  const { session, core } = await opened();
+  const page = begun();
+  const All = () => {
+    const { count, ready } = useCount((given) => given.query("Package"), []);
+    return `${treeText(useDocument("Package", ["a"], { items: ["File"], keep: 0 }))} ${count} ${ready}`;
+  };
+  await shown(page.root, h(StrictMode, null, h(EscaleProvider, { session }, h(All))));
+  assert.match(page.text(), /^undefined {2}false 0 /);
+  await act(async () => (putPackage(core), core.put("Package", { name: "c" }, { name: "b" }), await idle()));
+  assert.match(page.text(), /^a x,y true 2 /);
+  await shown(page.root, null);
+  await idle();
+  assert.deepEqual(session.subscriptions(), ["Package"], "which the core itself holds");
 });
 
 test("1,000 mounts and unmounts in StrictMode leave no subscription, no listener, no growth", async () => {

@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { defOf, idle, opened } from "./page.mjs";
+import { defOf, idle, opened, putPackage, treeText } from "./page.mjs";
 
 const { createComponent, createRoot, createSignal, createRenderEffect } = await import("solid-js");
 const { createPrimitives } = await import("../../../js/dist/solid.js");
 
-const { EscaleProvider, createDocument, createLive, createQuery, usePending, useRefused, useSession, useStatus } = createPrimitives();
+const { EscaleProvider, createCount, createDocument, createLive, createQuery, usePending, useRefused, useSession, useStatus } = createPrimitives();
 const text = ({ docs, ready, error }) => `${docs.map(({ name }) => name)} ${ready} ${error?.code}`;
 
 /** Runs a component within the provider. The function that it returns ends it. */
@@ -45,6 +45,22 @@ test("a list shows the documents, follows its match, and ends with its owner", a
   end();
   await idle();
   assert.deepEqual(session.subscriptions(), []);
+});
+
+test("a document has its items, and a query its count", async () => {
+  const { session, core } = await opened();
+  let shown;
+  const end = mounted(() => session, () => {
+    const [tree, number] = [createDocument("Package", () => ["a"], { items: ["File"], keep: 0 }), createCount((given) => given.query("Package"))];
+    createRenderEffect(() => (shown = `${treeText(tree())} ${number().count}`));
+  });
+  putPackage(core);
+  core.put("Package", { name: "c" }, { name: "b" });
+  await idle();
+  assert.equal(shown, "a x,y true 2");
+  end();
+  await idle();
+  assert.deepEqual(session.subscriptions(), ["Package"], "which the core itself holds");
 });
 
 test("1,000 owners that come and go leave no subscription, no listener", async () => {

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { derived, get } from "svelte/store";
 
-import { defOf, idle, opened } from "./page.mjs";
+import { defOf, idle, opened, putPackage, treeText } from "./page.mjs";
 
-import { document, live, pending, query, refused, status } from "../../../js/dist/svelte.js";
+import { count, document, live, pending, query, refused, status } from "../../../js/dist/svelte.js";
 
 const games = { section: "games" };
 
@@ -47,6 +47,26 @@ test("1,000 subscriptions that come and go leave nothing", async () => {
   assert.equal(core.called("subscribe"), 2_000);
   assert.deepEqual(session.subscriptions(), []);
   assert.equal(listeners(), before);
+});
+
+test("a document has its items, a query its count, and both end with their subscribers", async () => {
+  const { session, core } = await opened();
+  const [tree, number] = [document(session, "Package", ["a"], { items: ["File"], keep: 0 }), count(session.query("Package"))];
+  const [trees, numbers] = [[], []];
+  const stops = [tree.subscribe((value) => trees.push(value)), number.subscribe((value) => numbers.push(value))];
+  assert.deepEqual([treeText(trees[0]), numbers[0]], ["undefined  false", { count: 0, ready: false, error: undefined }]);
+  putPackage(core);
+  core.put("Package", { name: "c" }, { name: "b" });
+  await idle();
+  assert.deepEqual([treeText(trees.at(-1)), numbers.at(-1).count], ["a x,y true", 2]);
+  assert.equal(get(tree), trees.at(-1), "the same object until something changes");
+  for (const stop of stops) stop();
+  await idle();
+  assert.deepEqual(session.subscriptions(), ["Package"], "which the core itself holds");
+  const asked = session.query("Package");
+  await session.close();
+  assert.equal(get(document(session, "Package", ["a"], { items: ["File"] })).error.code, "closed");
+  assert.equal(get(count(asked)).error.code, "closed");
 });
 
 test("a query is asked again, and a session that closes is the error of its lists", async () => {

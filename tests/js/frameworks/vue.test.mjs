@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { defOf, idle, opened, place } from "./page.mjs";
+import { defOf, idle, opened, place, putPackage, treeText } from "./page.mjs";
 
 const { createApp, defineComponent, h, nextTick, ref, shallowRef } = await import("vue");
 const { createComposables } = await import("../../../js/dist/vue.js");
 
-const { provideSession, useDocument, useLive, usePending, useQuery, useRefused, useSession, useStatus } = createComposables();
+const { provideSession, useCount, useDocument, useLive, usePending, useQuery, useRefused, useSession, useStatus } = createComposables();
 const text = ({ docs, ready, error }) => `${docs.map(({ name }) => name)} ${ready} ${error?.code}`;
 
 /** Mounts a component within one that provides the session. */
@@ -38,6 +38,25 @@ test("a list shows the documents, follows its match, and ends with its component
   page.app.unmount();
   await idle();
   assert.deepEqual(session.subscriptions(), []);
+});
+
+test("a document has its items, and a query its count", async () => {
+  const { session, core } = await opened();
+  const key = ref("a");
+  const page = mounted(session, () => {
+    const [tree, number] = [useDocument("Package", () => [key.value], { items: ["File"], keep: 0 }), useCount((given) => given.query("Package"))];
+    return () => `${treeText(tree.value)} ${number.value.count}`;
+  });
+  putPackage(core);
+  core.put("Package", { name: "c" }, { name: "b" });
+  await idle();
+  assert.equal(page.text(), "a x,y true 2");
+  key.value = "other";
+  await idle();
+  assert.equal(page.text(), "undefined  false 2");
+  page.app.unmount();
+  await idle();
+  assert.deepEqual(session.subscriptions(), ["Package"], "which the core itself holds");
 });
 
 test("a session in a `ref` works, though a ref gives proxies of its objects", async () => {
