@@ -1,7 +1,10 @@
 /** The entry `escale/advice`: a sentence about a failure, for the person in front of the page. */
 
+import { ruleOf, sentenceOf, type BrokenRule } from "./base/advice/rules.js";
 import { SENTENCES } from "./base/advice/sentences.js";
 import type { ErrorCode, ErrorKind } from "./base/error-codes.js";
+
+export type { BrokenRule, RuleWord } from "./base/advice/rules.js";
 
 /**
  * Sentences of the application, by code. Codes of its own server may be among them. One that is declared as
@@ -56,7 +59,34 @@ export function advice(error: unknown, { language = "en", table = {} }: AdviceOp
   const own = textOf(table, code);
   if (own !== undefined) return own;
   const known = nameIn(SENTENCES, code) ?? OF_KIND[nameIn(OF_KIND, kind) ?? "bug"];
-  return textOf(table, known) ?? SENTENCES[known][/^fr(-|$)/i.test(language) ? 1 : 0];
+  const rule = brokenRule(error);
+  const sentence = (rule && sentenceOf(rule)) ?? SENTENCES[known];
+  return textOf(table, known) ?? sentence[/^fr(-|$)/i.test(language) ? 1 : 0];
+}
+
+/**
+ * The rule of values that a refused write broke, for the field of a form beside which the page shows it. Undefined for any
+ * other error. `error` can be anything that was thrown, at the call or as the end of `accepted`.
+ *
+ * @example
+ * ```js
+ * import { defineSchema, open } from "escale";
+ * import { brokenRule } from "escale/advice";
+ * import { values } from "escale/values";
+ *
+ * const schema = defineSchema({ Task: { key: ["id"], properties: { title: { type: "string", maxLength: 4 } } } }, { values });
+ * const session = await open({ org: "demo", schema, mode: "avion", passphrase: "correct horse battery staple" });
+ * try {
+ *   session.put("Task", { id: "1", title: "too long" });
+ * } catch (error) {
+ *   const { property, word, limit } = brokenRule(error) ?? {};
+ *   show(property, word, limit); // title maxLength 4
+ * }
+ * ```
+ */
+export function brokenRule(error: unknown): BrokenRule | undefined {
+  const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };
+  return code === "bad_value" && typeof message === "string" ? ruleOf(message) : undefined;
 }
 
 /** The application's sentence of a code, if there is one. */

@@ -56,6 +56,8 @@ export function errorsPage(source, sentences) {
     "For the person in front of the page, `advice(error)` of `escale/advice` gives the text: in English or, with",
     '`{ language: "fr" }`, in French. `{ table }` replaces the texts of some codes, or of all, which makes a further language.',
     "Codes of the server's own can be among them; without a text there, such a code has that of its kind.",
+    "If a document breaks a [rule of values](./schema.md#rules-of-values), the text says which one, and `brokenRule(error)` has",
+    "the field for a form.",
     "",
     "Three words come often. A *def* is the name of something that a session can subscribe to: a class, a document or a",
     "collection. `seq` is the number of an operation in its session. *K* is the account's key, which seals the store.",

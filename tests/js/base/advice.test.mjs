@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 
-import { advice } from "../../../js/dist/advice.js";
+import { advice, brokenRule } from "../../../js/dist/advice.js";
 import { SENTENCES } from "../../../js/dist/base/advice/sentences.js";
 import { KINDS } from "../../../js/dist/base/error-codes.js";
 import { EscaleError } from "../../../js/dist/index.js";
+import { values } from "../../../js/dist/values.js";
 import { codesOf } from "../../../site/build/errors.mjs";
 
 const table = await readFile(new URL("../../../src/error.rs", import.meta.url), "utf8");
@@ -98,4 +99,49 @@ test("anything else that was thrown has the general sentence, and nothing of it 
 
 test("an error that crossed to another place as an object is known by its code", () => {
   assert.equal(advice(JSON.parse(JSON.stringify(errorOf("storage_full", "X")))), SENTENCES.storage_full[0]);
+});
+
+/** A class with each word of the rules, and the words as a document breaks them. */
+const TASK = {
+  key: ["id"],
+  properties: {
+    title: { type: "string", minLength: 1, maxLength: 4 },
+    state: { type: "string", enum: ["open", "done"] },
+    hours: { type: "number", minimum: 0.5, maximum: 8 },
+    labels: { type: "string[]", maxItems: 2, items: { type: "string", minLength: 2 } },
+  },
+  required: ["title"],
+  additionalProperties: false,
+};
+const BROKEN = [
+  [{ title: null }, "title", undefined, "required", undefined, /complete your entry/],
+  [{ title: "" }, "title", undefined, "minLength", 1, /complete your entry/],
+  [{ title: "longer" }, "title", undefined, "maxLength", 4, /most characters are 4\./],
+  [{ title: "t", state: "later" }, "state", undefined, "enum", undefined, /choose another/],
+  [{ title: "t", hours: "5" }, "hours", undefined, "type", "number", /right form/],
+  [{ title: "t", hours: 0.25 }, "hours", undefined, "minimum", 0.5, /smallest is 0\.5\./],
+  [{ title: "t", hours: 9 }, "hours", undefined, "maximum", 8, /largest is 8\./],
+  [{ title: "t", labels: ["aa", "bb", "cc"] }, "labels", undefined, "maxItems", 2, /most entries are 2\./],
+  [{ title: "t", labels: ["aa", "b"] }, "labels", 1, "minLength", 2, /fewest characters are 2\./],
+  [{ title: "t", secret: "x" }, undefined, undefined, "additionalProperties", undefined, /Something went wrong/],
+];
+
+test("a broken rule of values names its field, its word and its limit, and the sentence fits", () => {
+  const check = values({ Task: TASK });
+  for (const [data, property, index, word, limit, english] of BROKEN) {
+    const message = check("Task", { id: "1", ...data });
+    const error = new EscaleError({ code: "bad_value", kind: "A", retryable: false, message, cure: "secret cure" });
+    assert.deepEqual(brokenRule(error), { className: "Task", property, index, word, limit }, message);
+    assert.deepEqual(brokenRule(JSON.parse(JSON.stringify(error))), brokenRule(error), "as an object of another window");
+    const [text, french] = both(error);
+    assert.match(text, english);
+    assert.notEqual(french, text);
+    for (const sentence of [text, french]) assert.match(sentence, /^\p{Lu}[^`<>{}_;:!?#]*\.$/u);
+    assert.equal(advice(error, { table: { bad_value: "Own." } }), "Own.");
+  }
+  for (const message of ["Task.title holds a Date", "Task: no such class", "", "x.y: z is 1"]) {
+    const error = new EscaleError({ code: "bad_value", kind: "A", retryable: false, message, cure: "" });
+    assert.deepEqual([brokenRule(error), advice(error)], [undefined, SENTENCES.bad_value[0]]);
+  }
+  for (const other of [undefined, null, "Task.title: required", errorOf("bad_value"), errorOf("not_found")]) assert.equal(brokenRule(other), undefined);
 });
