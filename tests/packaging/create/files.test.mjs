@@ -34,7 +34,7 @@ for (const template of TEMPLATES) {
     assert.deepEqual([status, stderr], [0, ""]);
     assert.match(stdout, new RegExp(`cd ${name}\n +npm install\n +npm run dev`));
     const files = await readdir(join(parent, name));
-    const expected = [".env", ".gitignore", "README.md", "index.html", "package.json", "schema.json", "scripts", "src", "tsconfig.json", "vite.config.ts"];
+    const expected = [".env", ".gitignore", "README.md", "index.html", "package.json", "public", "schema.json", "scripts", "src", "tsconfig.json", "vite.config.ts"];
     assert.deepEqual(files.sort(), expected);
     assert.match(await read(`${name}/.gitignore`), /^node_modules$/m);
     assert.match(await read(`${name}/README.md`), new RegExp(`^# ${name}\n`));
