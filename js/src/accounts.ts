@@ -30,6 +30,7 @@ import {
  * const { code } = await accounts.signUp({ ...place, passphrase, recoveryCode: true });
  * const session = await open({ ...place, schema, passphrase, accounts });
  * show(code, session.identity.fingerprint); // the user keeps the code
+ * await session.unlock(passphrase); // after `passphrase_changed`, with the new one
  * ```
  */
 export const accounts = /* @__PURE__ */ Object.freeze({

@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 
 import { makeServer } from "../../tests/e2e/support/server.mjs";
 import { start } from "../../tests/servers/second.mjs";
+import { surfaceOf } from "../build/surface.mjs";
 import { examplesOf, exportsOf, programOf, runnable } from "./blocks.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -40,6 +41,9 @@ const ON_REFERENCE = {
 };
 const execute = promisify(execFile);
 
+/** The pages of the reference that have a program, with the schema of their server. */
+const OF_REFERENCE = { "status.md": { Note: { key: ["id"] } } };
+
 /** The guides whose program signs up: the server takes the schema of the program itself. */
 const WITH_ACCOUNTS = new Set(["assigned-to-me.md", "signing-out.md"]);
 
@@ -70,10 +74,12 @@ async function run(t, name, code, server, env = {}) {
 
 const guides = (await readdir(join(ROOT, "docs/guides"))).filter((name) => name.endsWith(".md"));
 let programs = 0;
+const codes = [];
 for (const guide of guides) {
   const code = programOf(await readFile(join(ROOT, "docs/guides", guide), "utf8"));
   if (code === undefined) continue;
   programs += 1;
+  codes.push(code);
   test(`the program of docs/guides/${guide} runs`, { timeout: 90_000 }, async (t) => {
     let server;
     if (guide in ON_REFERENCE) server = await (await makeServer(t, { schema: ON_REFERENCE[guide] })).start();
@@ -83,6 +89,15 @@ for (const guide of guides) {
       invitation = await server.command("account", "--schema", server.schemaFile, "--org", "demo", "invite", "--role", "admin");
     }
     await run(t, guide, code, server, { ESCALE_INVITATION: invitation });
+  });
+}
+
+for (const [page, schema] of Object.entries(OF_REFERENCE)) {
+  const code = programOf(await readFile(join(ROOT, "docs", page), "utf8"));
+  codes.push(code);
+  test(`the program of docs/${page} runs`, { timeout: 90_000 }, async (t) => {
+    const server = await (await makeServer(t, { schema })).start();
+    await run(t, page, code, server);
   });
 }
 
@@ -117,6 +132,16 @@ for (const entry of ENTRIES) {
     assert.deepEqual(missing, []);
   });
 }
+
+test("each member of a session and of a list, and each option of open, is in a program that runs", () => {
+  const all = [...codes, ...examples.map(({ code }) => code)].join("\n");
+  const { session, list, open } = surfaceOf();
+  const missing = (names, form) => names.filter((name) => !new RegExp(form.replace("NAME", name)).test(all));
+  assert.ok(session.length > 20 && list.length > 3 && open.length > 10, "the types were read");
+  assert.deepEqual(missing(session, "[sS]ession\\.NAME\\b"), []);
+  assert.deepEqual(missing(list, "\\bNAME\\b"), []);
+  assert.deepEqual(missing(open, "\\bNAME\\b"), []);
+});
 
 for (const { name, code } of examples) {
   // tests/e2e/page/devtools.test.mjs runs these in Chromium, and passkeys.test.mjs next to it uses the last one there.
