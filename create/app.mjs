@@ -6,23 +6,29 @@ import { fileURLToPath } from "node:url";
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const { version: VERSION } = JSON.parse(readFileSync(join(HERE, "package.json"), "utf8"));
 
-/** The packages of each template: those that the application runs with, and those that build it. */
-const PACKAGES = {
-  react: {
-    dependencies: { react: "^19.3.0", "react-dom": "^19.3.0" },
-    devDependencies: { "@types/react": "^19.3.0", "@types/react-dom": "^19.3.0", "@vitejs/plugin-react": "^6.3.0" },
-  },
-  vanilla: { dependencies: {}, devDependencies: {} },
+/** The packages of an application with React: those that it runs with, and those that build it. */
+const REACT = {
+  dependencies: { react: "^19.3.0", "react-dom": "^19.3.0" },
+  devDependencies: { "@types/react": "^19.3.0", "@types/react-dom": "^19.3.0", "@vitejs/plugin-react": "^6.3.0" },
+};
+/**
+ * Each template: its folders, of which a later one replaces files of an earlier one, its packages, and the options that
+ * its server needs besides.
+ */
+const ALL = {
+  react: { parts: ["common", "react"], server: [], ...REACT },
+  "react-accounts": { parts: ["common", "react", "react-accounts"], server: ["--sign-up", "open"], ...REACT },
+  vanilla: { parts: ["common", "vanilla"], server: [], dependencies: {}, devDependencies: {} },
 };
 const TOOLS = { typescript: "^7.0.2", vite: "^8.3.0" };
 
 /** The templates, the usual one first. */
-export const TEMPLATES = Object.keys(PACKAGES);
+export const TEMPLATES = Object.keys(ALL);
 
 /** The names of packages: lower case, and nothing that a path or an address would need to quote. */
 const NAME = /^[a-z0-9][a-z0-9._-]{0,213}$/;
 /** npm installs no package into one of the same name. */
-const TAKEN = ["escale", "escale-server", "node_modules", "favicon.ico", ...names(TOOLS), ...Object.values(PACKAGES).flatMap((one) => [...names(one.dependencies), ...names(one.devDependencies)])];
+const TAKEN = ["escale", "escale-server", "node_modules", "favicon.ico", ...names(TOOLS), ...Object.values(ALL).flatMap((one) => [...names(one.dependencies), ...names(one.devDependencies)])];
 
 /** A failure that the user can cure. */
 export class Refused extends Error {
@@ -73,7 +79,7 @@ export function packagesOf(from) {
 /** Writes the application. */
 export function write({ folder: { path, name }, template, packages }) {
   mkdirSync(path, { recursive: true });
-  for (const part of ["common", template]) {
+  for (const part of ALL[template].parts) {
     // npm leaves files such as .gitignore out of a package: they begin with `_` here.
     const from = join(HERE, "template", part);
     for (const entry of readdirSync(from)) cpSync(join(from, entry), join(path, entry.replace(/^_/, ".")), { recursive: true });
@@ -91,7 +97,7 @@ function fill(file, place, text) {
 }
 
 function manifest(path, name, template, packages) {
-  const { dependencies, devDependencies } = PACKAGES[template];
+  const { dependencies, devDependencies, server } = ALL[template];
   // A tarball of the server's binary: the registry, where npm looks otherwise, may not have it yet.
   const binaries = ["@escale/server-linux-x64-gnu"].map((binary) => [binary, packages(binary, path)]).filter(([, at]) => at);
   return {
@@ -105,6 +111,8 @@ function manifest(path, name, template, packages) {
       preview: "npm run types && tsc && node scripts/run.mjs preview",
       types: "escale schema types schema.json --out src/classes.ts",
     },
+    // `scripts/run.mjs` starts the server with these.
+    ...(server.length > 0 && { escale: { server } }),
     dependencies: { escale: packages("escale", path), ...dependencies },
     devDependencies: sorted({ ...devDependencies, ...TOOLS, "escale-server": packages("escale-server", path) }),
     ...(binaries.length > 0 && { optionalDependencies: Object.fromEntries(binaries) }),

@@ -50,11 +50,11 @@ for (const template of TEMPLATES) {
 }
 
 /** Runs the template's `run.mjs` with a server and a Vite that only print how they are called, on this input. */
-async function runScript(t, args, input) {
+async function runScript(t, args, input, description = {}) {
   const folder = await mkdtemp(join(tmpdir(), "escale-run-"));
   t.after(() => rm(folder, { recursive: true }));
   const fakes = {
-    "escale-server": `export const start = async () => (console.log("server up"), { ended: new Promise(() => {}), stop: async () => console.log("server down") });`,
+    "escale-server": `export const start = async (options) => (console.log(["server up", ...options.slice(6)].join(" ")), { ended: new Promise(() => {}), stop: async () => console.log("server down") });`,
     vite: `const say = (what) => (options) => (console.log(what, JSON.stringify(options)), { listen: () => ({ printUrls() {} }), printUrls() {} });
       export const [createServer, preview, build] = [say("page"), say("preview"), async () => {}];`,
   };
@@ -64,6 +64,7 @@ async function runScript(t, args, input) {
     await writeFile(join(folder, "node_modules", name, "index.js"), code);
   }
   await cp(join(ROOT, "create/template/common/scripts/run.mjs"), join(folder, "run.mjs"));
+  await writeFile(join(folder, "package.json"), JSON.stringify(description));
   const { status, stdout, stderr } = spawnSync(process.execPath, ["run.mjs", ...args], { cwd: folder, encoding: "utf8", input });
   return { status, lines: stdout.trim().split("\n"), stderr };
 }
@@ -86,6 +87,8 @@ test("Return stops the development server and starts it, and the end of the inpu
   assert.deepEqual(said(await runScript(t, ["dev"], "no line")), ["server up"]);
   assert.deepEqual(said(await runScript(t, ["dev"], "\n")), ["server up", "server down"]);
   assert.deepEqual(said(await runScript(t, ["dev"], "\n\n")), ["server up", "server down", "server up"]);
+  const described = { escale: { server: ["--sign-up", "open"] } };
+  assert.deepEqual(said(await runScript(t, ["dev"], "", described)), ["server up --sign-up open"], "with the options of package.json");
 });
 
 test("the server takes the template's schema", async (t) => {

@@ -1,11 +1,14 @@
 // `npm run dev`: the server of Escale and that of Vite, in one terminal. `npm run preview`: the same with the finished
 // build, which opens with no network. `npm run dev -- --port 5199` chooses the page's port, and ESCALE_PORT the server's.
+import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 
 import { start } from "escale-server";
 import { build, createServer, preview } from "vite";
 
 const { what, page } = readArguments();
+/** More options of the server, from `"escale": { "server": [..] }` in package.json. */
+const { server: more = [] } = JSON.parse(readFileSync("package.json", "utf8")).escale ?? {};
 const port = process.env.ESCALE_PORT ?? "7700";
 // The page reads it as `import.meta.env.VITE_ESCALE_SERVER`.
 process.env.VITE_ESCALE_SERVER ??= `http://localhost:${port}`;
@@ -26,7 +29,7 @@ function readArguments() {
 
 let server;
 async function up() {
-  const started = await start(["--schema", "schema.json", "--data", "data", "--listen", `127.0.0.1:${port}`]);
+  const started = await start(["--schema", "schema.json", "--data", "data", "--listen", `127.0.0.1:${port}`, ...more]);
   server = started;
   void started.ended.then((how) => {
     if (server === started) fail(`the server ended: ${how}`);

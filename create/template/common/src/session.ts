@@ -1,5 +1,5 @@
 // The session of the page, and its writes. `npm run types` makes classes.ts of schema.json.
-import { defineSchema, init, newId, open, type Session, type StatusValue } from "escale";
+import { defineSchema, init, newId, open, type OpenOptions, type Session, type StatusValue } from "escale";
 import { advice } from "escale/advice";
 import { rehearsal } from "escale/rehearsal";
 import { values } from "escale/values";
@@ -16,9 +16,15 @@ export const HOME = { list: "home" };
 // While the user types, the wasm is loaded and its code compiled. A failure is reported by `open`.
 init(undefined, { rehearsal }).catch(() => {});
 
-/** Opens the sealed data of this browser, or makes a place for it. The first passphrase becomes the passphrase. */
-export function openSession(passphrase: string): Promise<AppSession> {
-  return open({ org: "demo", schema, server: import.meta.env.VITE_ESCALE_SERVER as string, passphrase });
+/** The server, and the org whose data the page shows. */
+export const PLACE = { org: "demo", server: import.meta.env.VITE_ESCALE_SERVER as string };
+
+/**
+ * Opens the sealed data of this browser, or makes a place for it. The first passphrase becomes the passphrase. `more` has
+ * other options of `open`.
+ */
+export function openSession(passphrase: string, more: Partial<OpenOptions<typeof classes>> = {}): Promise<AppSession> {
+  return open({ ...PLACE, schema, passphrase, ...more });
 }
 
 // Each write is shown at once and saved on the device. It is sent when there is a network.
