@@ -92,6 +92,9 @@ session.put("Task", { id: "1", state: "open", at: 1 });
 session.patch("Task", ["1"], { text: undefined });
 // @ts-expect-error nobody can take it away
 session.patch("Task", ["1"], { title: undefined });
+session.patch("Task", ["1"], {}, { unset: ["text"] });
+// @ts-expect-error nor here
+session.patch("Task", ["1"], {}, { unset: ["title"] });
 // @ts-expect-error none of the values
 session.patch("Task", ["1"], { state: "late" });
 // @ts-expect-error documents are frozen

@@ -71,7 +71,7 @@ export interface WriteOptions extends OrderOptions {
 /** Options of a patch. */
 export interface PatchOptions<D extends ClassDeclaration> extends WriteOptions {
   /** Properties to remove. A property that is set to undefined is removed as well. */
-  readonly unset?: readonly Exclude<keyof DocumentOf<D> & string, D["key"][number]>[] | undefined;
+  readonly unset?: readonly Exclude<keyof DocumentOf<D> & string, D["key"][number] | RequiredProperty<D>>[] | undefined;
 }
 
 /** Options of `run`. */
