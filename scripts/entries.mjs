@@ -12,7 +12,7 @@ export const MAIN = { name: "index", bytes: 27_648 };
 export const ENTRIES = [
   { name: "inline", bytes: 200, acts: true },
   { name: "rehearsal", bytes: 1_700 },
-  { name: "advice", bytes: 3_600 },
+  { name: "advice", bytes: 4_350 },
   { name: "accounts", bytes: 6_050 },
   { name: "passkeys", bytes: 1_100 },
   { name: "values", bytes: 2_048 },
