@@ -129,7 +129,7 @@ test("a name that no package can have is refused", async () => {
 });
 
 test("a wrong argument is refused before any question", async () => {
-  assert.match(create(["a", "--template", "cobol"]).stderr, /there is no template "cobol"\n\[Choose one of: react, vanilla\]/);
+  assert.match(create(["a", "--template", "cobol"]).stderr, /there is no template "cobol"\n\[Choose one of: react, react-accounts, vanilla\]/);
   assert.match(create(["a", "b"]).stderr, /more than one folder/);
   assert.match(create(["a", "--nonsense"]).stderr, /^error: Unknown option .*\n\[See: npm create escale -- --help\]/);
   assert.match(create(["a", "--yes", "--from", parent]).stderr, /has no tarball of escale \d+\.\d+\.\d+\n\[Run `make create`/);
@@ -139,7 +139,7 @@ test("a wrong argument is refused before any question", async () => {
 test("it asks for the rest, and input that ends is no answer", async () => {
   const { status, stdout } = create([], "asked\nvanilla\n");
   assert.equal(status, 0);
-  assert.match(stdout, /Folder \[escale-app\]: .*Template \(react, vanilla\) \[react\]: /s);
+  assert.match(stdout, /Folder \[escale-app\]: .*Template \(react, react-accounts, vanilla\) \[react\]: /s);
   assert.ok(!("react" in JSON.parse(await read("asked/package.json")).dependencies));
   const silent = create([]);
   assert.equal(silent.status, 1);

@@ -53,7 +53,7 @@ function Account({ session, login }: Entered) {
     <>
       <p className="account">
         <span>
-          {login} {session.identity.role === "read" && "(reads only)"}
+          {login} {session.identity?.role === "read" && "(reads only)"}
         </span>
         <button onClick={() => void session.lock()}>Lock</button>
         <button onClick={() => void leave(session, login, isUnsaved).catch(setError)}>
