@@ -11,7 +11,7 @@ import { purgeSome } from "./purge.mjs";
 import { Reader } from "./reader.mjs";
 import { run } from "./run.mjs";
 import { classesOf } from "./schema.mjs";
-import { HEAD, keyOf, keyOfOperation, META, OPERATIONS, ORGS, SESSIONS } from "./tables.mjs";
+import { HEAD, keyOf, keyOfOperation, META, OPERATIONS, ORGS, READERS, rowOf, SESSIONS } from "./tables.mjs";
 import { same, sizeOf } from "./values.mjs";
 import { Write } from "./write.mjs";
 
@@ -25,6 +25,8 @@ const AHEAD_MS = 500;
 const PATIENCE_MS = 20_000;
 const ATTEMPTS_MAX = 10;
 const REMEMBERED_MAX = 4_096;
+/** Sessions of an account whose numbers are kept though they began without the right to write. */
+const SESSIONS_OF_READER_MAX = 16;
 
 const stored = (value) => ({ v: 0, at: 0, state: "alive", value });
 const without = (map, names) => Object.fromEntries(Object.entries(map).filter(([name]) => !names.has(name)));
@@ -284,7 +286,8 @@ export class Engine {
     if (epoch && !same(epoch, state.epoch)) throw contention("another epoch");
     const { account, mayWrite } = caller;
     let write = makeWrite();
-    const { last, ...owner } = (yield* write.get(SESSIONS, keyOf(session)))?.value ?? { account, last: 0 };
+    const begun = (yield* write.get(SESSIONS, keyOf(session)))?.value;
+    const { last, ...owner } = begun ?? { account, last: 0 };
     if (owner.account !== account) throw new Fault("session_reused", "A", "the session is another account's");
     const count = (to) => to.set(SESSIONS, keyOf(session), stored({ account, last: op.seq }));
     const key = keyOfOperation(account, op.id);
@@ -292,7 +295,12 @@ export class Engine {
     if (known) {
       if (known.name !== undefined && known.name !== op.name) throw new Fault("bad_value", "A", "the id has another name", { isMistaken: true });
       if (op.seq === last + 1) count(write);
-      return { write, result: resultOf(op.id, known) };
+      return { write, result: yield* this.repeated(write, op.id, known) };
+    }
+    // Kept, it would fill the database without any right. Its answer follows from the caller again.
+    if (!mayWrite) {
+      if (op.seq === last + 1 && (begun || (yield* this.mayBegin(write, account)))) count(write);
+      return { write, result: { id: op.id, fault: new Fault("forbidden", "S", "the token may only read").toMap() } };
     }
     if (op.seq > last + 1) throw new Fault("order_gap", "C", "operations before it are missing");
     if (op.seq <= last) throw new Fault("session_reused", "A", "the number is another operation's");
@@ -300,10 +308,9 @@ export class Engine {
       const earlier = (yield* write.get(OPERATIONS, keyOfOperation(account, op.after)))?.value;
       if (!earlier || earlier.refused) throw new Fault("order_held", "C", "it waits for another one");
     }
-    let result;
+    let [result, place] = [undefined, {}];
     try {
       if (refusal) throw refusal;
-      if (!mayWrite) throw new Fault("forbidden", "S", "the token may only read");
       const value = yield* this.execute(write, op);
       inTime();
       const trees = yield* write.trees();
@@ -312,12 +319,30 @@ export class Engine {
       const fault = this.judge(error, `${org}\n${account}\n${session}`, op);
       write = makeWrite();
       result = { id: op.id, fault: fault.toMap() };
+      if (fault.met) place = { met: fault.met };
     }
-    const kept = { v: write.given, refused: !result.ok, name: op.name, result };
+    // No document: a refused write of a few bytes would keep all of a large one.
+    const kept = { v: write.given, refused: !result.ok, name: op.name, result: place.met ? { id: op.id, fault: without(result.fault, new Set(["doc"])) } : result, ...place };
     write.set(OPERATIONS, key, { v: Math.max(1, this.clock()), at: now, state: "alive", value: kept });
     count(write);
     this.attempts.delete(`${org}\n${account}\n${session}`);
     return { write, result };
+  }
+  /** Counts another session of an account that may not write, unless it has as many as are kept. */
+  *mayBegin(write, account) {
+    const { sessions } = (yield* write.get(READERS, keyOf(account)))?.value ?? { sessions: 0 };
+    if (sessions >= SESSIONS_OF_READER_MAX) return false;
+    write.set(READERS, keyOf(account), stored({ sessions: sessions + 1 }));
+    return true;
+  }
+  /** The result of an operation that comes again. That of a conflict has the document as it is now. */
+  *repeated(write, id, known) {
+    const result = resultOf(id, known);
+    const cls = known.met && result === known.result && this.classes.get(known.met[0]);
+    if (!cls) return result;
+    const [, pk] = known.met;
+    const found = yield* write.document(cls, pk);
+    return { ...result, fault: { ...result.fault, doc: found ? rowOf(pk, found) : { pk, v: 0, deleted: true } } };
   }
   /**
    * The fault that is the result of an operation. Throws one that leaves it unexecuted, up to the tenth attempt: nothing of
@@ -375,7 +400,7 @@ export class Engine {
     for (let i = first; i < ops.length; i++) {
       const { id, name } = ops[i];
       const known = found[i - first]?.value;
-      const result = known && (known.name ?? name) === name ? resultOf(id, known) : undefined;
+      const result = known && (known.name ?? name) === name ? yield* this.repeated(new Write({ tx, org, account }), id, known) : undefined;
       weight += result ? sizeOf(result) : 0;
       if (result && weight <= 4 * MIB) results.push(result);
       else if (known && i > first) {

@@ -1,6 +1,6 @@
 // Faults, as the wire has them (docs/protocol.md, "Faults").
 
-/** A fault of an operation, of a part, or of a whole request. `more` may hold `phase`, `doc`, and the `status` of an answer. */
+/** A fault of an operation, of a part, or of a whole request. `more` may hold `phase`, `doc` with its place `met`, and the `status` of an answer. */
 export class Fault extends Error {
   constructor(code, kind, message = "", more = {}) {
     super(message);

@@ -8,6 +8,8 @@ export const HEAD = "#head";
 export const SESSIONS = "#sessions";
 /** By account and id. `v` is the time of the result, or `NEVER` once only the id is kept. */
 export const OPERATIONS = "#operations";
+/** By account: how many sessions began without the right to write, and have their number kept. */
+export const READERS = "#readers";
 /** By class and pk of the parent. `v` is the time of the floor, until the items below it are gone. */
 export const TREES = "#trees";
 /** Rows that a purge may remove once the horizon is above `v`: by the table, a line feed and the key. */

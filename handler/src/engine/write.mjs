@@ -201,7 +201,7 @@ export class Write {
       holds = (old && old.v <= v) || (v === 0 && isGone);
     }
     const doc = old ? rowOf(pk, old) : { pk, v: 0, deleted: true };
-    if (!holds) throw new Fault("version_conflict", "A", "the document has another version", { phase: 1, doc });
+    if (!holds) throw new Fault("version_conflict", "A", "the document has another version", { phase: 1, doc, met: [cls.name, pk] });
   }
 }
 

@@ -100,7 +100,56 @@ for (const [kind, make] of all) {
   });
 }
 
+/** The bytes that the storage keeps of operations, sessions and their counts. */
+const keptOf = async (storage) => {
+  const rows = (table) => storage.read("demo", (tx) => tx.page("demo", table, { after: [0, ""], limit: 100_000 }));
+  return JSON.stringify([await rows("#operations"), await rows("#sessions"), await rows("#readers")]).length;
+};
+
 for (const [kind, make] of all) {
+  test(`${kind}: a refused write keeps no document, and one that comes again has it as it is now`, async (t) => {
+    const storage = await make(t);
+    const handler = made({ storage });
+    await post(handler, { ops: [put("a", 1, { text: "x".repeat(100_000) })] });
+    const before = await keptOf(storage);
+    const patch = (seq) => ({ id: `patch-${seq}`, seq, name: "doc.patch", args: { class: "Note", key: ["a"], set: { n: seq }, ifVersion: 1 }, at: 1 });
+    let sent = 0;
+    for (let seq = 2; seq < 12; seq++) {
+      const { reply } = await post(handler, { ops: [patch(seq)] });
+      sent += JSON.stringify(patch(seq)).length;
+      assert.equal(reply.results[0].fault.doc.data.text.length, 100_000);
+    }
+    const grown = (await keptOf(storage)) - before;
+    assert.ok(grown <= 10 * sent, `${grown} bytes of ${sent}`);
+    await post(handler, { ops: [put("a", 12, { text: "short" })] });
+    const [again, unknown] = [await post(handler, { ops: [patch(3)] }), await post(handler, { ops: [patch(3), put("z", 99)] })];
+    for (const { reply } of [again, unknown]) assert.deepEqual([reply.results[0].fault.code, reply.results[0].fault.doc.data.text], ["version_conflict", "short"]);
+    await post(handler, { ops: [{ id: "gone", seq: 13, name: "doc.delete", args: { class: "Note", key: ["a"] }, at: 1 }] });
+    assert.equal((await post(handler, { ops: [patch(3)] })).reply.results[0].fault.doc.deleted, true);
+  });
+
+  test(`${kind}: a caller that may not write leaves a few numbers, however much it sends`, async (t) => {
+    const storage = await make(t);
+    const authorize = byTokens({ w: { account: "w", orgs: ["demo"], role: "write" }, r: { account: "r", orgs: ["demo"], role: "read" } });
+    const handler = made({ storage, authorize });
+    const send = (session, ops, token = "r") => post(handler, { session, ops }, { Authorization: `Bearer ${token}` });
+    const many = Array.from({ length: 20 }, (_, at) => put(`${at}`, at + 1));
+    for (let session = 0; session < 20; session++) {
+      const { reply } = await send(`r${session}`, many);
+      assert.deepEqual(new Set(reply.results.map(({ fault }) => fault.code)), new Set(["forbidden"]));
+      assert.equal(reply.seq, session < 16 ? 20 : 0);
+    }
+    const kept = await keptOf(storage);
+    assert.ok(kept < 4_096, `${kept} bytes`);
+    assert.equal((await send("r3", [put("0", 1)])).reply.results[0].fault.code, "forbidden", "each answer again");
+    assert.equal(await keptOf(storage), kept);
+    // A session that has written goes on, and a late copy of what was refused is not executed.
+    await send("w", [put("a", 1)], "w");
+    assert.equal((await send("w", [put("b", 1)])).reply.results[0].fault.code, "session_reused");
+    const pulled = await post(handler, { session: "w", ops: [], subs: [["Note", 0]] }, { Authorization: "Bearer w" });
+    assert.deepEqual(pulled.reply.parts[0].rows.map(({ data }) => data.id), ["a"]);
+  });
+
   test(`${kind}: a schema with other collections and indexes stores the documents again`, async (t) => {
     const storage = await make(t);
     const before = made({ storage });
