@@ -13,7 +13,7 @@ export const ENTRIES = [
   { name: "inline", bytes: 200, acts: true },
   { name: "rehearsal", bytes: 1_700 },
   { name: "advice", bytes: 4_350 },
-  { name: "accounts", bytes: 6_050 },
+  { name: "accounts", bytes: 6_150 },
   { name: "passkeys", bytes: 1_100 },
   { name: "values", bytes: 2_048 },
   { name: "files", bytes: 10_150, whole: true },
@@ -37,7 +37,7 @@ export const SCHEMA_COMMAND = "schema-command.js";
 export const WASM = { file: "escale_bg.wasm", bytes: 426_000 };
 
 /** The module that `accounts` and `files` share, and never contain. No application names it. */
-export const SHARED = { name: "shared", bytes: 1_400 };
+export const SHARED = { name: "shared", bytes: 1_500 };
 
 /** Modules that no application names: that one, the main entry as some tools need it, and the wasm as JavaScript for them. */
 export const INNER = [

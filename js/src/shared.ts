@@ -8,4 +8,4 @@ export { COMMON } from "./base/faults.js";
 export { aes, HMAC, hmac, importKey, seal, unseal, use } from "./platform/cipher.js";
 export { openDatabase, settled, transact } from "./platform/database.js";
 export { codeOf, faultOf, refused, type Refusal } from "./platform/errors.js";
-export { backOff, sleep, wake, type Sleepers } from "./platform/retry.js";
+export { backOff, inTime, sleep, wake, type Sleepers } from "./platform/retry.js";

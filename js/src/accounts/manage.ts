@@ -92,8 +92,10 @@ export const recover = async (options: AccountPlace & { code: string; passphrase
   const code = bytesOf(options.code);
   if (!code) throw fault("wrong_passphrase", "code: not 32 letters and digits");
   const secret = await codeSecret(at, code);
+  // A passphrase that cannot be one is refused before anything is sent.
+  const next = await passphraseSecret(at, options.passphrase);
   const signed = await signIn(at, secret);
-  const put = [await wrap(await passphraseSecret(at, options.passphrase), at, signed.key)];
+  const put = [await wrap(next, at, signed.key)];
   await proven(at, secret, "wraps", { put, revoke: "others" }, signed.token);
   await ask(at, { do: "sign-out" }, signed.token);
 };

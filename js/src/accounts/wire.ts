@@ -1,6 +1,6 @@
 /** Requests of the endpoint `account` (docs/protocol.md). */
 
-import { codeOf, isBytes, random, textOf, toBytes, toText, type Bytes, type Refusal } from "../shared.js";
+import { codeOf, inTime, isBytes, random, textOf, toBytes, toText, type Bytes, type Refusal } from "../shared.js";
 import type { Adapter, Role } from "../wasm/core.js";
 import { fault, refusalOf } from "./faults.js";
 import type { Identity } from "../session/entry.js";
@@ -58,7 +58,7 @@ export const ask = async ({ server, org }: Server, request: object, token?: stri
   if (typeof server === "object" && !(server instanceof URL)) {
     if (!server.account) throw fault("bad_option", "server: the adapter has no method account");
     try {
-      const answer = await server.account(JSON.parse(body) as object, token);
+      const answer = await inTime(server.account(JSON.parse(body) as object, token), REQUEST_MS);
       text = typeof answer === "string" ? answer : JSON.stringify(answer);
     } catch (cause) {
       throw refusalOf(cause as Refusal & { status?: number }) ?? fault("offline", "the adapter failed", cause);

@@ -1,7 +1,7 @@
 /** The server's objects (docs/protocol.md, "Files"), over HTTP or by the application's adapter. */
 
 import { EscaleError } from "../index.js";
-import { isBytes, join, textOf, type Bytes } from "../shared.js";
+import { inTime, isBytes, join, textOf, type Bytes } from "../shared.js";
 import { partsOf } from "../platform/streams.js";
 import type { FilesHost } from "../session/files.js";
 import type { Adapter } from "../wasm/core.js";
@@ -122,7 +122,7 @@ export function remoteOf(host: FilesHost, signal: AbortSignal): Remote {
 
   const answerTo = async (asked: readonly string[]): Promise<{ there: readonly string[]; epoch: Epoch }> => {
     const own = adapter();
-    const answer: unknown = own ? await given(own.have(asked)) : parsed(await send("files", CHUNK, "POST", JSON.stringify({ p: 1, have: asked })));
+    const answer: unknown = own ? await given(own.have(asked), 0) : parsed(await send("files", CHUNK, "POST", JSON.stringify({ p: 1, have: asked })));
     const { epoch, there = [] } = (answer ?? {}) as { epoch?: unknown; there?: unknown };
     const isEpoch = Array.isArray(epoch) && typeof epoch[0] === "number" && typeof epoch[1] === "string";
     if (!isEpoch || !Array.isArray(there)) throw fault("bad_reply", "files: epoch or there");
@@ -147,14 +147,14 @@ export function remoteOf(host: FilesHost, signal: AbortSignal): Remote {
       inPlace(async () => {
         const own = adapter();
         const bytes = await read();
-        if (own) await given(own.put(sha, bytes, size));
+        if (own) await given(own.put(sha, bytes, size), bytes.length);
         else await send(`file/${sha}${size === undefined ? "" : `?list=${size}`}`, CHUNK, "PUT", bytes);
       }),
     get: (sha, length) =>
       inPlace(async () => {
         const own = adapter();
         try {
-          const bytes = await (own ? given(own.get(sha)) : send(`file/${sha}`, length, "GET"));
+          const bytes = await (own ? given(own.get(sha), length) : send(`file/${sha}`, length, "GET"));
           if (isBytes(bytes)) return bytes;
         } catch (error) {
           const isMissing = (error as { code?: string }).code === "not_found";
@@ -191,10 +191,10 @@ function parsed(bytes: Bytes): unknown {
 const refusalIn = (body: unknown): (Refusal & { status?: number }) | undefined =>
   typeof (body as Refusal | undefined)?.code === "string" ? (body as Refusal) : undefined;
 
-/** An answer of the adapter. */
-async function given<T>(answer: Promise<T>): Promise<T> {
+/** An answer of the adapter, to a call that moves so many bytes. It has as long as a request without an adapter. */
+async function given<T>(answer: Promise<T>, bytes: number): Promise<T> {
   try {
-    return await answer;
+    return await inTime(answer, SILENT_MS + bytes / BYTES_PER_MS);
   } catch (cause) {
     const refusal = refusalIn(cause);
     throw refusal ? faultOf(refusal.status ?? 0, refusal) : fault("offline", "the adapter failed", cause);

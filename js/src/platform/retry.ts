@@ -1,5 +1,12 @@
 /** Pauses between attempts. */
 
+/** The result of a call. One that does not settle in this time fails: browsers and adapters exist that never answer. */
+export const inTime = <T>(call: PromiseLike<T>, ms: number): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new DOMException("no answer", "TimeoutError")), ms);
+    void Promise.resolve(call).then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+
 /** Those who sleep: each function ends one sleep. */
 export type Sleepers = Set<() => void>;
 
