@@ -68,8 +68,16 @@ struct Held {
     has_turn: bool,
     /// The `shaS` of the account; empty without accounts.
     account: SmolStr,
-    /// Whether the account may have lost the right to one of the defs (R86).
-    is_doubtful: bool,
+    /// The defs to which the account may have lost the right (R86).
+    doubt: Option<Doubt>,
+}
+
+/// The defs of a socket to which its rights must be decided again.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    All,
+    /// A write of one document must not cost a decision over each other def of each of its listeners.
+    Defs(HashSet<Def>),
 }
 
 /// A socket's place in the hub; it leaves when dropped.
@@ -84,8 +92,8 @@ pub(super) struct Seat {
 /// The messages of a socket's turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// The rights to its defs must be looked at again, before anything more is sent.
-    Rights,
+    /// The rights to these defs must be looked at again, before anything more is sent.
+    Rights(Doubt),
     /// Its first subscriptions may be confirmed. The session then pulls all of them.
     Live,
     /// Pushes, in their order.
@@ -161,20 +169,20 @@ impl Hub {
     pub(super) fn doubt(&self, org: &str, account: &str) {
         let inner = lock(&self.inner);
         let Some(org) = inner.orgs.get(org) else { return };
-        org.doubt(org.accounts.get(account));
+        org.doubt(org.accounts.get(account), None);
     }
 
     /// Any right may have changed in an org.
     pub(super) fn doubt_all(&self, org: &str) {
         let inner = lock(&self.inner);
-        inner.orgs.get(org).into_iter().flat_map(|org| org.seats.values()).for_each(|seat| seat.doubt());
+        inner.orgs.get(org).into_iter().flat_map(|org| org.seats.values()).for_each(|seat| seat.doubt(None));
     }
 
     /// A document changed on which rights to that def rest.
     pub(super) fn doubt_def(&self, org: &str, def: &Def) {
         let inner = lock(&self.inner);
         let Some(org) = inner.orgs.get(org) else { return };
-        org.doubt(org.listeners.get(def));
+        org.doubt(org.listeners.get(def), Some(def));
     }
 
     /// How many wait for a turn, once for each def.
@@ -221,9 +229,17 @@ impl Hub {
 }
 
 impl Waiting {
-    /// Makes the socket look at its rights again.
-    fn doubt(&self) {
-        if !std::mem::replace(&mut lock(&self.held).is_doubtful, true) {
+    /// Makes the socket look at its rights again: to that def, or to all.
+    fn doubt(&self, def: Option<&Def>) {
+        let mut held = lock(&self.held);
+        let is_first = held.doubt.is_none();
+        match (held.doubt.get_or_insert_with(|| Doubt::Defs(HashSet::new())), def) {
+            (Doubt::Defs(defs), Some(def)) => drop(defs.insert(def.clone())),
+            (doubt, None) => *doubt = Doubt::All,
+            (Doubt::All, Some(_)) => {}
+        }
+        drop(held);
+        if is_first {
             self.notify.notify_one();
         }
     }
@@ -325,8 +341,8 @@ impl Seat {
 impl Waiting {
     fn turn(&self) -> Option<Turn> {
         let mut held = lock(&self.held);
-        if std::mem::take(&mut held.is_doubtful) {
-            return Some(Turn::Rights);
+        if let Some(doubt) = held.doubt.take() {
+            return Some(Turn::Rights(doubt));
         }
         if !held.pushes.is_empty() {
             return Some(Turn::Pushes(std::mem::take(&mut held.pushes)));
@@ -354,10 +370,10 @@ impl Org {
         wait(&mut new);
     }
 
-    /// Makes these seats look at their rights again.
-    fn doubt(&self, numbers: Option<&HashSet<u64>>) {
+    /// Makes these seats look at their rights again: to that def, or to all.
+    fn doubt(&self, numbers: Option<&HashSet<u64>>, def: Option<&Def>) {
         let seats = numbers.into_iter().flatten().filter_map(|number| self.seats.get(number));
-        seats.for_each(|seat| seat.doubt());
+        seats.for_each(|seat| seat.doubt(def));
     }
 
     fn forget_account(&mut self, account: &SmolStr, number: u64) {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::admission::{Holder, read_message, turn_of_message};
 use super::entering::{Connection, Peer};
-use super::hub::{Seat, Turn};
+use super::hub::{Doubt, Seat, Turn};
 use super::state::Server;
 use super::stopped::stopped;
 use crate::engine::{Access, Caller, Follower, Readable, head, single_items};
@@ -213,7 +213,7 @@ impl Live {
                 turn = seat.turn() => {
                     self.check_token(&mut seat).await?;
                     match turn {
-                        Turn::Rights => self.look_at_rights(&mut seat, false).await?,
+                        Turn::Rights(doubt) => self.look_at_rights(&mut seat, doubt, false).await?,
                         Turn::Live => for frame in std::mem::take(&mut self.unconfirmed) {
                             self.confirm(frame).await?;
                         },
@@ -264,19 +264,36 @@ impl Live {
         }
         let is_news = caller.level() != self.caller.level() || caller.role() != self.caller.role();
         self.caller = caller;
-        self.look_at_rights(seat, is_news).await
+        self.look_at_rights(seat, Doubt::All, is_news).await
     }
 
     /// Gives up the defs that the account may not read any more, and takes up those that a restriction kept from it. Each
     /// gets a hint, so that the session pulls it and learns of it (R86, R89). If `is_news`, at least one def gets a hint: the
-    /// reply tells the restriction and the role.
-    async fn look_at_rights(&mut self, seat: &mut Seat, is_news: bool) -> Result<(), Closing> {
+    /// reply tells the restriction and the role. The decisions of all sockets wait for one turn, so that a write which many
+    /// of them follow leaves room for other work.
+    async fn look_at_rights(&mut self, seat: &mut Seat, doubt: Doubt, is_news: bool) -> Result<(), Closing> {
         if !self.is_decided() && self.withheld.is_empty() && !is_news {
             return Ok(());
         }
         let before = seat.defs().clone();
+        let all = before.union(&self.withheld);
+        let doubtful: HashSet<Def> = match &doubt {
+            Doubt::All => all.cloned().collect(),
+            Doubt::Defs(defs) => all.filter(|def| defs.contains(*def)).cloned().collect(),
+        };
+        if doubtful.is_empty() && !is_news {
+            return Ok(());
+        }
+        let until = self.until.filter(|_| matches!(doubt, Doubt::Defs(_)));
+        let server = Arc::clone(&self.server);
+        let turn = server.decisions.acquire().await;
         let Decided { kept, withdrawn, blocked, v, .. } =
-            self.decide(before.union(&self.withheld).cloned().collect()).await?;
+            self.decide(doubtful.iter().cloned().collect()).await?;
+        drop(turn);
+        // The others may end earlier than these.
+        self.until = self.until.into_iter().chain(until).min();
+        let kept: HashSet<Def> = before.difference(&doubtful).cloned().chain(kept).collect();
+        let blocked: HashSet<Def> = self.withheld.difference(&doubtful).cloned().chain(blocked).collect();
         let lost = withdrawn.iter().chain(blocked.difference(&self.withheld));
         let mut changed: Vec<Def> = lost.chain(kept.difference(&before)).cloned().collect();
         if is_news && changed.is_empty() {
@@ -377,8 +394,8 @@ impl Live {
             self.withheld = decided.blocked;
         }
         seat.listen(live.iter().cloned().collect::<HashSet<_>>());
-        drop(turn);
         self.note_items(&live).await?;
+        drop(turn);
         let confirmation = ServerFrame::confirm(live, refused);
         if seat.is_new() {
             if self.unconfirmed.len() == UNCONFIRMED_MAX {

@@ -174,6 +174,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         sockets: Gate::new(options.sockets_max, needs_tokens),
         heavy: HeavyLane::new()?,
         large_messages: Semaphore::new(1),
+        decisions: Semaphore::new(1),
         health: Health::default(),
         metrics: Metrics::new(&options.engine.figures),
         drain: options.drain,

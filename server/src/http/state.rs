@@ -42,6 +42,8 @@ pub(super) struct Server {
     pub heavy: HeavyLane,
     /// The turn of a large message of a socket.
     pub large_messages: Semaphore,
+    /// The turn of a socket that looks at its rights again.
+    pub decisions: Semaphore,
     pub health: Health,
     pub metrics: Metrics,
     /// How long sockets take to close, each at a moment of its own, when the server stops (R45).

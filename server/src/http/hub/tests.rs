@@ -33,6 +33,28 @@ fn orgs_are_kept_apart_and_hints_are_merged() {
     assert!(lock(&hub.inner).orgs.is_empty());
 }
 
+/// One write must not cost a decision over each def of each socket that follows it: nine small writes then took all of a
+/// server for twenty seconds.
+#[test]
+fn r86_a_document_that_decides_over_one_def_makes_no_socket_look_at_its_others() {
+    let hub = Arc::new(Hub::new(400, 1));
+    let defs: Vec<Def> = (0..1_000).map(|n| format!("A@{n}").parse().unwrap()).collect();
+    let mut seats: Vec<Seat> = (0..3).map(|_| hub.join("o")).collect();
+    for seat in &mut seats {
+        seat.listen(defs.iter().cloned().collect());
+    }
+    assert!(seats.iter().all(|seat| seat.waiting.turn() == Some(Turn::Live)));
+    hub.doubt_def("o", &defs[7]);
+    hub.doubt_def("o", &defs[7]);
+    hub.doubt_def("o", &"B".parse().unwrap());
+    let one = || Some(Turn::Rights(Doubt::Defs([defs[7].clone()].into())));
+    assert!(seats.iter().all(|seat| seat.waiting.turn() == one() && seat.waiting.turn().is_none()));
+    hub.doubt_def("o", &defs[1]);
+    hub.doubt_all("o");
+    hub.doubt_def("o", &defs[2]);
+    assert!(seats.iter().all(|seat| seat.waiting.turn() == Some(Turn::Rights(Doubt::All))));
+}
+
 /// One that is not confirmed pulls later, and one that does not read is only hinted.
 #[test]
 fn r41_pushes_wait_in_bounded_room_for_those_who_follow() {
@@ -114,7 +136,7 @@ impl Session {
                 self.is_confirmed = true;
                 self.known.iter_mut().for_each(|(def, known)| *known = now(&self.org, def));
             }
-            Some(Turn::Rights) => panic!("nobody has rights"),
+            Some(Turn::Rights(_)) => panic!("nobody has rights"),
             Some(Turn::Pushes(frames)) => panic!("nobody pushes: {frames:?}"),
             Some(Turn::Hints(hints)) => {
                 assert!(self.is_confirmed, "a hint before the confirmation");
