@@ -75,7 +75,7 @@ export function advice(error: unknown, { language = "en", table = {} }: AdviceOp
  * import { values } from "escale/values";
  *
  * const schema = defineSchema({ Task: { key: ["id"], properties: { title: { type: "string", maxLength: 4 } } } }, { values });
- * const session = await open({ org: "demo", schema, mode: "avion", passphrase: "correct horse battery staple" });
+ * const session = await open({ org: "demo", schema, server: "http://localhost:7700", passphrase });
  * try {
  *   session.put("Task", { id: "1", title: "too long" });
  * } catch (error) {
