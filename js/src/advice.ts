@@ -65,7 +65,7 @@ export function advice(error: unknown, { language = "en", table = {} }: AdviceOp
 }
 
 /**
- * The rule of values that a refused write broke, for the field of a form beside which the page shows it. Undefined for any
+ * The rule of values that a refused write broke, for the field of a form that shows it. Undefined for any
  * other error. `error` can be anything that was thrown, at the call or as the end of `accepted`.
  *
  * @example

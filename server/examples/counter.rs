@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use escale::Code;
 use escale::codec::Fault;
 use escale::model::{Number, Value};
-use escale_server::engine::{Ran, Tx};
+use escale_server::engine::{OperationTx, Ran};
 
 fn main() -> ExitCode {
     match escale_server::cli::run_with(|engine| engine.operation("counter.add", add)) {
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 /// Adds `by` to `n` of the counter with this `key`, which begins at 0, and returns the new number.
-pub fn add(tx: &mut Tx<'_>, args: &Value) -> Ran {
+pub fn add(tx: &mut OperationTx<'_>, args: &Value) -> Ran {
     let bad = |message: &str| Fault::new(Code::BadValue, message);
     let args = args.as_map().ok_or_else(|| bad("{ key, by } expected"))?;
     let key = args.get("key").and_then(Value::as_array).ok_or_else(|| bad("`key` must be a list"))?;

@@ -177,7 +177,7 @@ impl Seal {
     /// The same for the member or the tombstone of a def. Errors: also if the document does not belong there.
     pub fn open_change(&self, (org, def): (&str, &Def), change: &Change) -> Result<Vec<u8>> {
         let at = Place { org, class: def.class().as_str(), pk: &change.pk };
-        self.open_checked((at, change.v), &change.data, |row| row::tells(row, def, change))
+        self.open_checked((at, change.v), &change.data, |row| row::describes(row, def, change))
     }
 
     /// The same while a whole database is sealed. The document may have an earlier form. It may be in clear if the whole

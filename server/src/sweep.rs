@@ -48,7 +48,7 @@ pub struct Gone {
     /// Its number.
     pub rowid: i64,
     /// Its actor.
-    pub goblin: String,
+    pub actor: String,
     /// Its type.
     pub kind: String,
     /// Its time.
@@ -130,8 +130,8 @@ impl Sweep {
             while let Some(row) = rows.next().map_err(failed)? {
                 let action = action_of(row).map_err(failed)?;
                 swept.rows += 1;
-                if swept.rows == 1 || actor.0 != action.goblin {
-                    actor = (action.goblin.clone(), ActorSweep::new(&self.retention, protect));
+                if swept.rows == 1 || actor.0 != action.actor {
+                    actor = (action.actor.clone(), ActorSweep::new(&self.retention, protect));
                 }
                 if actor.1.goes(&action) {
                     note.execute([action.rowid]).map_err(failed)?;
@@ -200,7 +200,7 @@ fn layout(connection: &Connection) -> Result<i64> {
 }
 
 fn gone_of(row: &Row) -> rusqlite::Result<Gone> {
-    Ok(Gone { rowid: row.get(0)?, goblin: row.get(1)?, kind: text(row, 2)?, timestamp: time(row, 3)? })
+    Ok(Gone { rowid: row.get(0)?, actor: row.get(1)?, kind: text(row, 2)?, timestamp: time(row, 3)? })
 }
 
 fn text(row: &Row, at: usize) -> rusqlite::Result<String> {
@@ -216,7 +216,7 @@ fn time(row: &Row, at: usize) -> rusqlite::Result<String> {
 fn action_of(row: &Row) -> rusqlite::Result<ActionMeta> {
     Ok(ActionMeta {
         rowid: row.get(0)?,
-        goblin: row.get(1)?,
+        actor: row.get(1)?,
         kind: ActionType::parse(&text(row, 2)?),
         accepted: row.get(3)?,
         timestamp: time(row, 4)?,

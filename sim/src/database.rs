@@ -63,7 +63,7 @@ impl Database {
             epoch,
             generation: 0,
             commits: 0,
-            told: 0,
+            promised_now: 0,
             cursor_key: random.next_u64().to_be_bytes().repeat(4),
             schema: String::new(),
             seal_check: Vec::new(),

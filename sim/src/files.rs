@@ -154,7 +154,7 @@ impl Filings {
             }
             Ok(Done::Put(Put::Missing(shas))) => FilesAnswer::Missing(shas),
             Ok(Done::Collected) => FilesAnswer::Kept,
-            Err(error) => FilesAnswer::Refused(told(&error)),
+            Err(error) => FilesAnswer::Refused(code_of(&error)),
         }
     }
 
@@ -321,7 +321,7 @@ impl Filings {
 }
 
 /// The code of an answer.
-fn told(error: &Error) -> Code {
+fn code_of(error: &Error) -> Code {
     match error.code() {
         Code::Malformed | Code::WrongProtocol | Code::FileDamaged | Code::NotFound => {
             panic!("a call that the server does not understand: {error}")

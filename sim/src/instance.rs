@@ -8,7 +8,7 @@ use escale::codec::Fault;
 use escale::model::Value;
 use escale::sync::Refusal;
 use escale::{Code, Error, Result};
-use escale_server::engine::{Caller, Engine, Opening, Ran, Tx, with_files};
+use escale_server::engine::{Caller, Engine, Opening, OperationTx, Ran, with_files};
 use escale_server::mark::Mark;
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
@@ -40,7 +40,7 @@ pub fn engine(
 }
 
 /// The application's own operations.
-fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
+fn run(tx: &mut OperationTx<'_>, name: &str, args: &Value) -> Ran {
     let refused = |code| Fault::new(code, "the operation of the simulation");
     let key: Vec<String> = args
         .as_map()
@@ -70,15 +70,15 @@ pub fn caller(tenant: Tenant) -> Caller {
 
 /// The refusal that a session gets for a request that failed as a whole (docs/protocol.md).
 pub fn refusal(error: &Error) -> Refusal {
-    let told = match error.code() {
+    let code = match error.code() {
         Code::Malformed | Code::WrongProtocol | Code::TooDeep | Code::BadValue | Code::UnknownOrg => {
             panic!("a request that the server does not understand: {error}")
         }
         Code::Contention | Code::Unavailable => error.code(),
         _ => Code::ServerError,
     };
-    let retry_after_ms = (told != Code::ServerError).then_some(1_000);
-    Refusal { error: Error::new(told, "the server of the simulation"), retry_after_ms }
+    let retry_after_ms = (code != Code::ServerError).then_some(1_000);
+    Refusal { error: Error::new(code, "the server of the simulation"), retry_after_ms }
 }
 
 pub fn write(engine: &Engine, org: &str, writes: &[Write]) -> Result<()> {

@@ -23,7 +23,7 @@ pub struct Written {
     /// Org, account, operation.
     pub operations: Vec<(String, String, Operation)>,
     /// The highest `now` that was sent.
-    pub told: Option<u64>,
+    pub promised_now: Option<u64>,
 }
 
 /// The contents of the database during one epoch.
@@ -49,7 +49,7 @@ pub struct Record {
     /// The contents in earlier epochs, as they were in the end, by org and epoch.
     pub past: BTreeMap<(usize, Epoch), Life>,
     /// The highest `now` that was sent.
-    pub told: u64,
+    pub promised_now: u64,
 }
 
 /// The bytes of a stored value after its first byte, which says that the value is not sealed.
@@ -123,12 +123,12 @@ impl Record {
     /// The record of a new database, which that many orgs will use.
     pub fn new(epoch: &Epoch, orgs: usize) -> Self {
         let epochs = vec![epoch.clone(); orgs];
-        Record { life: Life::default(), epochs, past: BTreeMap::new(), told: 0 }
+        Record { life: Life::default(), epochs, past: BTreeMap::new(), promised_now: 0 }
     }
 
     /// Records a commit. Gives the notifications for listening sessions, document by document.
     pub fn note(&mut self, written: Written) -> Vec<Committed> {
-        self.told = self.told.max(written.told.unwrap_or(0));
+        self.promised_now = self.promised_now.max(written.promised_now.unwrap_or(0));
         for (org, entry) in written.puts {
             let org = org_number(&org);
             self.life.docs.insert((org, entry.key.clone()), entry.clone());

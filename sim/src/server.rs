@@ -423,9 +423,9 @@ impl Backend for RealServer {
         !self.record.past.is_empty()
     }
 
-    fn told(&self) -> u64 {
+    fn promised_now(&self) -> u64 {
         // A reply may be ahead of the stored `now`.
-        self.record.told.max(self.now + SKEW_MS)
+        self.record.promised_now.max(self.now + SKEW_MS)
     }
 
     fn history(&self, org: usize, epoch: &Epoch) -> Option<&[Entry]> {

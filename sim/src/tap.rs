@@ -181,7 +181,7 @@ impl<T: Edit + ?Sized> Edit for Tapped<'_, T> {
 
 impl Transaction for Tapped<'_, dyn Transaction + '_> {
     fn put_head(&mut self, head: &Head) -> Result<()> {
-        self.written.told = Some(head.told);
+        self.written.promised_now = Some(head.promised_now);
         self.inner.put_head(head)
     }
 
@@ -234,8 +234,8 @@ impl Transaction for Tapped<'_, dyn Transaction + '_> {
         self.inner.purge_operations(before, limit)
     }
 
-    fn remove_actions(&mut self, goblin: &str, upto: i64, limit: usize) -> Result<Removed> {
-        self.inner.remove_actions(goblin, upto, limit)
+    fn remove_actions(&mut self, actor: &str, upto: i64, limit: usize) -> Result<Removed> {
+        self.inner.remove_actions(actor, upto, limit)
     }
 
     fn commit(self: Box<Self>) -> Result<u64> {
@@ -248,7 +248,7 @@ impl Transaction for Tapped<'_, dyn Transaction + '_> {
 
 impl Maintenance for Tapped<'_, dyn Maintenance + '_> {
     fn put_site(&mut self, site: &Site) -> Result<()> {
-        self.written.told = Some(site.told);
+        self.written.promised_now = Some(site.promised_now);
         self.inner.put_site(site)
     }
 

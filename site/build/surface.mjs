@@ -1,4 +1,4 @@
-// The public surface of the package, by its types: what an application can import, call and pass.
+// The public surface of the package, by its types: all that an application can import, call and pass.
 // `node site/build/surface.mjs` prints it.
 import { fileURLToPath } from "node:url";
 import ts from "typescript";

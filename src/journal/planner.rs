@@ -17,7 +17,7 @@ pub struct ActionMeta {
     /// Its number: later actions have higher ones.
     pub rowid: i64,
     /// The actor: the document of the action.
-    pub goblin: String,
+    pub actor: String,
     /// Its type; any other than the three counts as one that is not `persist`.
     pub kind: Option<ActionType>,
     /// Whether the server has accepted it (`commitId` is not null).
@@ -107,7 +107,7 @@ pub fn plan(rows: &[ActionMeta], retention: &Retention, protect: Protect) -> Res
     retention.check()?;
     let mut actors: SortedMap<&str, Vec<&ActionMeta>> = SortedMap::new();
     for row in rows {
-        actors.entry(&row.goblin).or_default().push(row);
+        actors.entry(&row.actor).or_default().push(row);
     }
     let mut removed = SortedSet::new();
     for actor in actors.values_mut() {
@@ -237,7 +237,7 @@ mod tests {
 
     fn row(rowid: i64, kind: ActionType, accepted: bool) -> ActionMeta {
         let timestamp = format!("2026-01-{rowid:02}T00:00:00.000Z");
-        ActionMeta { rowid, goblin: "a".into(), kind: Some(kind), accepted, timestamp }
+        ActionMeta { rowid, actor: "a".into(), kind: Some(kind), accepted, timestamp }
     }
 
     fn history() -> Vec<ActionMeta> {
@@ -395,7 +395,7 @@ mod tests {
                 let actor = below(3) as usize;
                 let mut row = row(rowid, kinds[below(4) as usize], below(4) > 0);
                 row.kind = row.kind.filter(|_| below(9) > 0);
-                row.goblin = actor.to_string();
+                row.actor = actor.to_string();
                 row.timestamp.truncate(if below(2) == 0 { 23 } else { 24 });
                 actors[actor].push(row.clone());
                 rows.insert(below(rows.len() as u64 + 1) as usize, row);

@@ -263,15 +263,15 @@ impl Memory {
     /// R3 for the other subscribed collections of the class. Newly applied data links and unlinks the
     /// document there at its version, unless their own reply has said otherwise.
     fn derive_links(&mut self, except: &Def, key: &DocKey, at: Stamp, properties: &BTreeMap<String, Value>) {
-        let (member_of, told) = memberships(self.class(key.0), &key.1, properties);
+        let (member_of, readable) = memberships(self.class(key.0), &key.1, properties);
         let held = self.holders(key);
         for def in member_of.iter().filter(|def| *def != except) {
             self.link_derived(def, key, at);
         }
         for def in held.iter() {
-            let is_told =
-                matches!(def.kind(), crate::model::DefKind::Collection(name, _) if told.contains(name));
-            if is_told && def != except && !member_of.contains(def) {
+            let is_readable =
+                matches!(def.kind(), crate::model::DefKind::Collection(name, _) if readable.contains(name));
+            if is_readable && def != except && !member_of.contains(def) {
                 self.unlink_derived(def, &key.1, at);
             }
         }
@@ -346,14 +346,14 @@ pub(super) fn settle_at(memory: &mut Memory, def: &Def, v: Stamp) {
 /// The defs of a document with these properties, and the collections whose key could be read from them.
 fn memberships(class: &Class, pk: &Pk, properties: &BTreeMap<String, Value>) -> (Vec<Def>, Vec<Name>) {
     let mut member_of = vec![Def::class_of(class.name()), Def::document(class.name(), pk)];
-    let mut told = Vec::new();
+    let mut readable = Vec::new();
     for collection in class.collections() {
         if let Ok(Some(hashes)) = collection.memberships(properties) {
-            told.push(collection.name().clone());
+            readable.push(collection.name().clone());
             let defs =
                 hashes.iter().map(|hash| Def::collection_hashed(class.name(), collection.name(), hash));
             member_of.extend(defs);
         }
     }
-    (member_of, told)
+    (member_of, readable)
 }

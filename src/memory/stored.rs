@@ -116,7 +116,7 @@ impl Memory {
         }
         for (def, links) in links {
             match origin {
-                Origin::Opening(told) => self.restore_links(&def, links, told),
+                Origin::Opening(counts) => self.restore_links(&def, links, counts),
                 Origin::Following => links.into_iter().for_each(|link| self.follow_link(&def, link)),
             }
         }
@@ -176,10 +176,10 @@ impl Memory {
     }
 
     /// Restores links of a def, without the documents' side.
-    fn restore_links(&mut self, def: &Def, links: Vec<LinkAtRest>, told: &SortedMap<Def, usize>) {
+    fn restore_links(&mut self, def: &Def, links: Vec<LinkAtRest>, counts: &SortedMap<Def, usize>) {
         let Some(collection) = self.collections.get_mut(def) else { return };
         if collection.set.is_empty() {
-            collection.set.reserve(told.get(def).copied().unwrap_or_default());
+            collection.set.reserve(counts.get(def).copied().unwrap_or_default());
         }
         for LinkAtRest { pk, member, mark } in links {
             collection.set.restore(pk, member, mark);

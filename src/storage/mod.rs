@@ -41,7 +41,7 @@ pub use mark::{HighWater, RolledBack};
 pub use open::{Damage, Opened, open, open_all};
 pub use page::{FoundPage, PageRow};
 pub use reopen::{Expected, Reopened, Verdict, reopen};
-pub use tail::{LogRecord, Reader, Tail};
+pub use tail::{LogRecord, StateReader, Tail};
 pub use writer::Receipt;
 
 /// Decoders of stored bytes, for the fuzz targets and the corpus.

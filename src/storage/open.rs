@@ -319,9 +319,9 @@ fn in_its_place(keys: &StoreKeys, key: RecordKey, plain: &[u8]) -> Result<StateR
 /// Applies all records to an empty memory. Returns the pages of documents whose class the schema no longer has:
 /// these documents are dropped.
 fn fold_all(memory: &mut Memory, records: SortedMap<u64, StateRecord>) -> SortedSet<u64> {
-    let told = || records.values().flat_map(|record| &record.delta.documents);
-    memory.reserve_documents(told().map(|(_, states)| states.len()).sum());
-    let dropped = told().filter(|(class, _)| memory.schema().position(class).is_none());
+    let documents = || records.values().flat_map(|record| &record.delta.documents);
+    memory.reserve_documents(documents().map(|(_, states)| states.len()).sum());
+    let dropped = documents().filter(|(class, _)| memory.schema().position(class).is_none());
     let dropped =
         dropped.flat_map(|(_, states)| states).filter_map(|(_, state)| Some(state.as_ref()?.place.page));
     let abandoned = dropped.collect();

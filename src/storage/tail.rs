@@ -36,14 +36,14 @@ pub enum Tail {
 }
 
 /// Reads the whole state from scratch, outside of the machine that needs it.
-pub struct Reader {
+pub struct StateReader {
     keys: StoreKeys,
     schema: Schema,
     session: String,
     leads: bool,
 }
 
-impl Reader {
+impl StateReader {
     /// Reads it as an opening does. A future leader also reads the mark: no other session writes any more.
     pub async fn read<S: Store>(self, store: &S) -> Result<Opened> {
         let mark = if self.leads { store.backup_header().await?.mark } else { None };
@@ -53,8 +53,8 @@ impl Reader {
 
 impl Layout {
     /// A reader of this store; `leads` if the session is about to lead.
-    pub fn reader(&self, schema: Schema, leads: bool) -> Reader {
-        Reader { keys: self.keys.clone(), schema, session: self.session.clone(), leads }
+    pub fn reader(&self, schema: Schema, leads: bool) -> StateReader {
+        StateReader { keys: self.keys.clone(), schema, session: self.session.clone(), leads }
     }
 
     /// The state records to poll: the first of the checkpoint, the newest, and those after it.

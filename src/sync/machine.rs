@@ -13,7 +13,7 @@ use crate::journal::{OpId, PendingOp, Request, Signal, Wanted, key_of};
 use crate::memory::query::Query;
 use crate::memory::{DocKey, Memory};
 use crate::model::{Def, Name, Pk, Value};
-use crate::storage::{Damage, JournalAtRest, Layout, Reader};
+use crate::storage::{Damage, JournalAtRest, Layout, StateReader};
 use crate::store::{Batch, Durability, RecordKey};
 
 /// A session without input or output.
@@ -146,7 +146,7 @@ impl Machine {
     }
 
     /// The reader that loads the whole state again; `None` in incognito.
-    pub fn reader(&self) -> Option<Reader> {
+    pub fn reader(&self) -> Option<StateReader> {
         Some(
             self.router
                 .ctx

@@ -172,7 +172,7 @@ pub trait Backend: Sized {
     fn has_past(&self) -> bool;
 
     /// The highest `now` given to a session.
-    fn told(&self) -> u64;
+    fn promised_now(&self) -> u64;
 
     /// Every write in an org in an epoch, in commit order.
     fn history(&self, org: usize, epoch: &Epoch) -> Option<&[Entry]>;

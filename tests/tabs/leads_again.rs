@@ -33,7 +33,7 @@ fn server() -> ModelServer {
 fn answer(tab: &mut Tab, server: &mut ModelServer) {
     let (number, request) = tab.sent.take().expect("a request");
     let (results, _) = server.operate(0, &request, (0, NOW + 10_000), &mut || false);
-    let reply: SyncReply = server.reply(&request, results, server.told().max(NOW + 10_000));
+    let reply: SyncReply = server.reply(&request, results, server.promised_now().max(NOW + 10_000));
     tab.feed(Event::Replied { number, reply: Ok(reply) }, NOW);
 }
 

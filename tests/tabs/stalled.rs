@@ -68,7 +68,7 @@ fn loaded(device: &MemoryDevice, server: &mut ModelServer) -> Tab {
     leader.feed(Event::Subscribe(Def::class_of(&name("Doc"))), NOW);
     while let Some((number, request)) = leader.sent.take() {
         let (results, _) = server.operate(0, &request, (0, NOW + 10_000), &mut || false);
-        let reply = Ok(server.reply(&request, results, server.told().max(NOW + 10_000)));
+        let reply = Ok(server.reply(&request, results, server.promised_now().max(NOW + 10_000)));
         leader.feed(Event::Replied { number, reply }, NOW);
         settle(&mut leader);
     }

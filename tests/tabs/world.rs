@@ -445,7 +445,7 @@ fn id(number: usize) -> Value {
 }
 
 fn put(server: &mut ModelServer, number: usize, edition: u64) {
-    let v = server.db.highest.max(server.db.told).max(NOW) + 1;
+    let v = server.db.highest.max(server.db.promised_now).max(NOW) + 1;
     let data = data(number, Some(number % 3), 0, edition);
     server.db.write(v, &[ServerWrite::Put { key: key(number), data, max_life: None }]);
 }

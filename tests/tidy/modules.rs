@@ -100,6 +100,9 @@ pub fn targets(folder: &str, name: &str) -> Vec<String> {
         return Vec::new();
     }
     let path = files::resolve(folder, name);
+    if path.ends_with(".mjs") {
+        return vec![path];
+    }
     let stem = path.strip_suffix(".js").unwrap_or(&path);
     vec![format!("{stem}.ts"), format!("{stem}.d.ts"), format!("{stem}/index.ts")]
 }

@@ -20,7 +20,7 @@ const REPLACED: [(&str, &str); 6] = [
 ];
 
 /// How many names still hold a banned word. A number only falls.
-const REMAINING: [(&str, usize); 2] = [("told", 16), ("what", 1)];
+const REMAINING: [(&str, usize); 2] = [("told", 13), ("what", 1)];
 
 #[test]
 fn names_hold_no_word_that_was_replaced() {

@@ -62,7 +62,7 @@ export interface Store<T> {
   readonly subscribe: (callback: () => void) => Stop;
 }
 
-/** What every result has. */
+/** The part that all results have. */
 interface Facts {
   readonly ready: boolean;
   readonly error: EscaleError | undefined;

@@ -70,7 +70,7 @@ impl SweepArgs {
             if !self.list {
                 return Ok(());
             }
-            say(&format!("  {} {} {} {}", gone.rowid, gone.goblin, gone.kind, gone.timestamp))
+            say(&format!("  {} {} {} {}", gone.rowid, gone.actor, gone.kind, gone.timestamp))
         };
         sweep_each(&sweep, &self.db, tell, |path, swept| match swept {
             Ok(swept) => say(&self.report(&path.display().to_string(), &swept)),

@@ -25,7 +25,7 @@ use crate::engine::operations::order::pace::Pace;
 use crate::engine::operations::registry::Operations;
 use crate::engine::pull::answer::{Rest, reply};
 use crate::engine::tx::hooks::Hooks;
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 use crate::engine::tx::outcome::Ran;
 use crate::engine::tx::write_tx::WriteTx;
 use crate::figures::Figures;
@@ -132,7 +132,7 @@ impl Engine {
     pub fn operation(
         mut self,
         name: &str,
-        run: impl Fn(&mut Tx<'_>, &escale::model::Value) -> Ran + Send + Sync + 'static,
+        run: impl Fn(&mut OperationTx<'_>, &escale::model::Value) -> Ran + Send + Sync + 'static,
     ) -> Result<Self> {
         self.operations.register(name, Box::new(run))?;
         Ok(self)
@@ -221,7 +221,7 @@ fn answer(
 pub(crate) fn write_system_record<T>(
     engine: &Engine,
     org: &str,
-    write: impl FnMut(&mut Tx<'_>) -> Result<T>,
+    write: impl FnMut(&mut OperationTx<'_>) -> Result<T>,
 ) -> Result<T> {
     let caller = Caller { may_write: true, ..Caller::default() };
     write_as((engine, &engine.hooks), (org, &caller), write).map(|written| written.value)

@@ -9,7 +9,7 @@ use escale::model::Value;
 use escale::{Code, Error};
 use tracing::Span;
 
-use super::admission::{Holder, LIGHT_BYTES_MAX, weight};
+use super::admission::{Holder, LIGHT_BYTES_MAX, memory_of};
 use super::auth::{Accounts, bearer};
 use super::entering::{Connection, Peer};
 use super::headers::text;
@@ -53,7 +53,7 @@ async fn answer(
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
     let bytes = visit.body(request, BYTES_MAX).await?;
-    if weight(format, &bytes) > LIGHT_BYTES_MAX {
+    if memory_of(format, &bytes) > LIGHT_BYTES_MAX {
         return Err(Error::new(Code::TooLarge, "the request has too many values").into());
     }
     let (waits, org) = (Arc::clone(&server), org.to_owned());

@@ -10,7 +10,7 @@ use escale::limits::REQUEST_BYTES_MAX;
 use escale::{Code, Error};
 use tracing::Span;
 
-use super::admission::{HEAVY_BYTES_MAX, Holder, LIGHT_BYTES_MAX, Traffic, Visit, weight};
+use super::admission::{HEAVY_BYTES_MAX, Holder, LIGHT_BYTES_MAX, Traffic, Visit, memory_of};
 use super::auth::{Admitted, bearer};
 use super::entering::{Connection, Peer};
 use super::headers::text;
@@ -18,7 +18,7 @@ use super::reply::{Refusal, format_of, message};
 use super::state::Server;
 use crate::engine::answer_while;
 
-/// Bytes of a body that is small enough to be weighed on this thread.
+/// Bytes of a body that is small enough to be estimated on this thread.
 const IN_PASSING: usize = 16 << 10;
 
 pub(super) async fn sync(
@@ -45,9 +45,9 @@ async fn answer(
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
     let bytes = visit.body(request, REQUEST_BYTES_MAX).await?;
-    let weight = weigh(format, &bytes).await?;
+    let memory = estimate(format, &bytes).await?;
     // The place is kept during the work: a caller that hangs up must not make room for more work than the gate allows.
-    let is_heavy = weight > LIGHT_BYTES_MAX;
+    let is_heavy = memory > LIGHT_BYTES_MAX;
     let work = if is_heavy { visit.work_in_turn()? } else { visit.work()? };
     let waits = Waits::default();
     let run = {
@@ -98,17 +98,17 @@ pub(super) async fn enter(
 }
 
 /// Estimates the memory of the decoded message. Refuses the request if that is too much.
-async fn weigh(format: Format, bytes: &axum::body::Bytes) -> Result<usize, Refusal> {
-    let weight = if bytes.len() < IN_PASSING {
-        weight(format, bytes)
+async fn estimate(format: Format, bytes: &axum::body::Bytes) -> Result<usize, Refusal> {
+    let memory = if bytes.len() < IN_PASSING {
+        memory_of(format, bytes)
     } else {
         let bytes = bytes.clone();
-        let weighed = tokio::task::spawn_blocking(move || weight(format, &bytes)).await;
-        weighed.map_err(|error| Error::new(Code::ServerError, error.to_string()))?
+        let estimated = tokio::task::spawn_blocking(move || memory_of(format, &bytes)).await;
+        estimated.map_err(|error| Error::new(Code::ServerError, error.to_string()))?
     };
-    if weight > HEAVY_BYTES_MAX {
+    if memory > HEAVY_BYTES_MAX {
         let what = "the request has too many values: send fewer operations at once";
         return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, what));
     }
-    Ok(weight)
+    Ok(memory)
 }

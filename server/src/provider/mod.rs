@@ -157,7 +157,7 @@ pub trait Snapshot: DocumentReads {
     fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>>;
 
     /// At most `limit` entries of an actor below that number, from the newest on.
-    fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>>;
+    fn actions_of(&self, actor: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>>;
 
     /// The tables of files.
     fn files(&self) -> &dyn FileReads;
@@ -257,7 +257,7 @@ pub trait Transaction: Edit {
     fn purge_operations(&mut self, before: u64, limit: usize) -> Result<Removed>;
 
     /// Removes at most `limit` entries of an actor of the org up to that number, from the oldest on.
-    fn remove_actions(&mut self, goblin: &str, upto: i64, limit: usize) -> Result<Removed>;
+    fn remove_actions(&mut self, actor: &str, upto: i64, limit: usize) -> Result<Removed>;
 
     /// Makes the write visible and durable, all at once. Returns [`Site::commits`] with this one.
     fn commit(self: Box<Self>) -> Result<u64>;

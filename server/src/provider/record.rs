@@ -20,13 +20,13 @@ pub struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// The actor of a document in the journal.
-    pub fn goblin(&self) -> String {
+    pub fn actor(&self) -> String {
         format!("{}/{}@{}", self.org, self.class, self.pk)
     }
 
     /// The place of an actor of the journal.
-    pub fn of_goblin(goblin: &'a str) -> Option<Self> {
-        let (org, document) = goblin.split_once('/')?;
+    pub fn of_actor(actor: &'a str) -> Option<Self> {
+        let (org, document) = actor.split_once('/')?;
         let (class, pk) = document.split_once('@')?;
         Some(Place { org, class, pk })
     }
@@ -205,7 +205,7 @@ impl Operation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
     /// The actor: `org/Class@pk`.
-    pub goblin: String,
+    pub actor: String,
     /// `persist` for a state, `update` for a change.
     pub kind: ActionType,
     /// The document's data or its change, as stored; none if it was deleted.
@@ -221,7 +221,7 @@ pub struct Action {
 impl Action {
     /// The bytes that count in [`Head::kept`].
     pub fn bytes(&self) -> u64 {
-        (self.goblin.len() + self.commit.len() + self.state.as_ref().map_or(0, Vec::len)) as u64 + ROW_BYTES
+        (self.actor.len() + self.commit.len() + self.state.as_ref().map_or(0, Vec::len)) as u64 + ROW_BYTES
     }
 }
 
@@ -255,7 +255,7 @@ pub struct Head {
     /// The highest version committed in the org (R35).
     pub highest: Version,
     /// The highest `now` given to a session of the org, to the second (R4).
-    pub told: Version,
+    pub promised_now: Version,
     /// Tombstones and departures below it may have been purged (R6).
     pub horizon: Version,
     /// The bytes of the org's results and of its journal (R88).
@@ -274,7 +274,7 @@ pub struct Site {
     /// The number of transactions committed, over all orgs (R8).
     pub commits: u64,
     /// The highest `now` given to a session of an org that has no head yet, to the second (R4).
-    pub told: Version,
+    pub promised_now: Version,
     /// The key that signs cursors.
     pub cursor_key: Vec<u8>,
     /// The schema that the documents were written under, as JSON; empty at first.
@@ -306,7 +306,14 @@ pub struct Server {
 impl Site {
     /// The head of an org in which nothing was written so far.
     pub fn first_head(&self) -> Head {
-        // With a lower `told`, its first write could be below a `now` that a session was given before.
-        Head { epoch: self.epoch.clone(), commits: 0, highest: 0, told: self.told, horizon: 0, kept: 0 }
+        // With a lower `promised_now`, its first write could be below a `now` that a session was given before.
+        Head {
+            epoch: self.epoch.clone(),
+            commits: 0,
+            highest: 0,
+            promised_now: self.promised_now,
+            horizon: 0,
+            kept: 0,
+        }
     }
 }

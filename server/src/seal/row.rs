@@ -57,11 +57,11 @@ pub(super) fn begin(opened: &[u8]) -> Option<usize> {
 }
 
 /// Whether these columns are those of that change of a def.
-pub(super) fn tells(row: &[u8], def: &Def, change: &Change) -> bool {
-    told(row, def, change).unwrap_or(false)
+pub(super) fn describes(row: &[u8], def: &Def, change: &Change) -> bool {
+    is_of_change(row, def, change).unwrap_or(false)
 }
 
-fn told(row: &[u8], def: &Def, change: &Change) -> Option<bool> {
+fn is_of_change(row: &[u8], def: &Def, change: &Change) -> Option<bool> {
     let (flags, mut rest) = row.split_first()?;
     let mut number = |flag: u8| match flags & flag {
         0 => Some(None),

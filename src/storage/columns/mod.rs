@@ -116,8 +116,8 @@ fn zigzag(from: u64, to: u64) -> u64 {
     ((difference << 1) ^ (difference >> 63)) as u64
 }
 
-fn unzigzag(from: u64, told: u64) -> u64 {
-    from.wrapping_add((told >> 1) ^ (told & 1).wrapping_neg())
+fn unzigzag(from: u64, encoded: u64) -> u64 {
+    from.wrapping_add((encoded >> 1) ^ (encoded & 1).wrapping_neg())
 }
 
 struct Writer(Vec<u8>);

@@ -124,7 +124,7 @@ impl Outbox {
             .flat_map(|record| record.actions.iter().map(|action| (record.pending, action)))
             .map(|(pending, action)| ActionMeta {
                 rowid: action.rowid,
-                goblin: format!("{}@{}", action.class, action.pk),
+                actor: format!("{}@{}", action.class, action.pk),
                 kind: Some(action.kind),
                 // Until its operation is over, an action is part of the outbox.
                 accepted: action.accepted && !pending,

@@ -154,7 +154,7 @@ impl Router {
             Event::Amend { id, new, args } => self.amend(id, new, args),
             Event::Discard(id) => self.discard(id),
             Event::History { ticket, key } => {
-                self.readings().history(ticket, key);
+                self.store_reads().history(ticket, key);
                 Ok(())
             }
             Event::Sweep { ticket, retention, apply } => self.sweep(ticket, retention, apply),

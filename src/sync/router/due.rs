@@ -16,14 +16,14 @@ impl Router {
         self.reads.answer_late(&mut self.ctx);
         // An answer may have been the last thing that kept an index.
         self.reads.drop_unused(&mut self.ctx);
-        self.readings().read_bases();
+        self.store_reads().read_bases();
         match self.role {
             Role::Follower(_) => {
                 self.advance_device();
                 self.advance_following()?;
             }
             Role::Leader(_) => {
-                self.readings().advance_sweep();
+                self.store_reads().advance_sweep();
                 self.advance_device();
                 self.advance_commit()?;
             }

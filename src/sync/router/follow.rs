@@ -48,7 +48,7 @@ impl Router {
             Polled::Reload => Ok(()),
             Polled::On(records, numbers) if numbers.is_empty() => self.follow_on(records, Vec::new()),
             Polled::On(records, numbers) => {
-                self.readings().start(numbers, JournalPurpose::Follow(number, records));
+                self.store_reads().start(numbers, JournalPurpose::Follow(number, records));
                 Ok(())
             }
         }
@@ -217,7 +217,7 @@ impl Router {
             return self.promote();
         }
         let polls_again = std::mem::take(&mut follower.polls_again) || is_new;
-        self.readings().resume_readings(is_new);
+        self.store_reads().resume_readings(is_new);
         if polls_again {
             self.poll();
         }

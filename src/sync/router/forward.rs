@@ -87,7 +87,7 @@ impl Router {
 
     /// Reports the actions that a sweep would remove, as far as this session knows, and requests the sweep.
     pub fn sweep_following(&mut self, ticket: u64, retention: Retention, apply: bool) -> Result<()> {
-        self.readings().sweep_now(ticket, &retention, false);
+        self.store_reads().sweep_now(ticket, &retention, false);
         if let (Role::Follower(follower), true) = (&mut self.role, apply) {
             follower.ask(&mut self.ctx, &mut self.tabs, Wanted::Sweep(retention))?;
         }

@@ -14,7 +14,7 @@ use crate::sync::outbox::Outbox;
 use crate::sync::reads::Reads;
 
 /// The parts that read the store: the journal, and the bases of operations.
-pub struct Readings<'a> {
+pub struct StoreReads<'a> {
     ctx: &'a mut Ctx,
     outbox: &'a mut Outbox,
     reads: &'a mut Reads,
@@ -23,9 +23,9 @@ pub struct Readings<'a> {
 
 impl Router {
     /// The parts that read the store: the journal, and the bases of operations.
-    pub fn readings(&mut self) -> Readings<'_> {
+    pub fn store_reads(&mut self) -> StoreReads<'_> {
         let Router { ctx, outbox, reads, device, .. } = self;
-        Readings { ctx, outbox, reads, device }
+        StoreReads { ctx, outbox, reads, device }
     }
 
     pub fn journal_read(&mut self, ticket: u64, records: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
@@ -55,17 +55,17 @@ impl Router {
             && self.outbox.records_of(&self.ctx, key) != numbers
         {
             // Records were added, or rewritten under another number, in the meantime.
-            self.readings().history(*ticket, key.clone());
+            self.store_reads().history(*ticket, key.clone());
             return Ok(());
         }
         let in_flight = self.device.journal_in_flight();
         let found = self.outbox.open_records(&mut self.ctx, (numbers, sealed), in_flight);
-        self.readings().answer(call, found);
+        self.store_reads().answer(call, found);
         Ok(())
     }
 }
 
-impl Readings<'_> {
+impl StoreReads<'_> {
     /// Runs the waiting sweeps, each once the actions of the previous one are gone from the device. Runs all
     /// that it can: the next event may be a long time away.
     pub fn advance_sweep(&mut self) {

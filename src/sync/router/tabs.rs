@@ -140,7 +140,7 @@ impl Router {
         for op in given_up {
             unpin(&mut self.ctx, &op);
         }
-        self.readings().resume_readings(true);
+        self.store_reads().resume_readings(true);
         self.pull.begin(&mut self.ctx);
         self.link().start();
         self.try_at_once();

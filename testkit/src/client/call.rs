@@ -2,7 +2,7 @@
 //! compile until it has its place here.
 
 use escale::Error;
-use escale::storage::{Expected, Reader, reopen, with_copies};
+use escale::storage::{Expected, StateReader, reopen, with_copies};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, RecordKey, Store, Table};
 use escale::sync::{Effect, Event, Inbox, Machine, TabEffect, TabEvent};
@@ -66,7 +66,7 @@ pub enum Call {
     Pages { ticket: u64, keys: Vec<RecordKey> },
     Journal { ticket: u64, keys: Vec<RecordKey> },
     Poll { number: u64, keys: Vec<RecordKey> },
-    State { number: u64, reader: Reader },
+    State { number: u64, reader: StateReader },
     Inbox { with_copies: bool },
 }
 

@@ -33,15 +33,16 @@ impl Backend for ModelServer {
             results = executed;
             self.told_of.extend(commits);
         }
-        let told = self.tell_now(instance, now);
+        let promised_now = self.tell_now(instance, now);
         let epoch = self.db.epoch.clone();
         self.last_call += 1;
-        self.calls.insert(self.last_call, Call { account: by.account, request, results, epoch, told });
+        self.calls
+            .insert(self.last_call, Call { account: by.account, request, results, epoch, promised_now });
         (self.last_call, note)
     }
 
     fn answer(&mut self, call: u64, _: u64) -> Answer {
-        let Some(Call { account, request, results, epoch, told }) = self.calls.remove(&call) else {
+        let Some(Call { account, request, results, epoch, promised_now }) = self.calls.remove(&call) else {
             return Answer::Never;
         };
         // A server that was restored meanwhile has forgotten the caller.
@@ -49,7 +50,7 @@ impl Backend for ModelServer {
             return Answer::Never;
         }
         let results = self.complete(account, &request.ops, &results);
-        Answer::Reply(Ok(self.reply(&request, results, told)))
+        Answer::Reply(Ok(self.reply(&request, results, promised_now)))
     }
 
     fn committed(&mut self) -> Vec<Committed> {
@@ -63,8 +64,8 @@ impl Backend for ModelServer {
         registered: &BTreeSet<Def>,
         (instance, now): (usize, u64),
     ) -> Option<ServerParts> {
-        let told = self.tell_now(instance, now);
-        Some(self.pushed(session, of, registered, told))
+        let promised_now = self.tell_now(instance, now);
+        Some(self.pushed(session, of, registered, promised_now))
     }
 
     fn begin(&mut self, _: usize, instance: usize, now: u64, writes: Vec<Write>) -> u64 {
@@ -135,8 +136,8 @@ impl Backend for ModelServer {
         !self.past.is_empty()
     }
 
-    fn told(&self) -> u64 {
-        self.db.told
+    fn promised_now(&self) -> u64 {
+        self.db.promised_now
     }
 
     fn history(&self, _: usize, epoch: &Epoch) -> Option<&[Entry]> {

@@ -33,9 +33,9 @@ impl ModelServer {
 
     /// The `now` of a reply, read before its snapshot is opened. The model remembers it.
     pub fn tell_now(&mut self, instance: usize, now: u64) -> u64 {
-        let told = self.clock(instance, now);
-        self.db.told = self.db.told.max(told);
-        told
+        let promised_now = self.clock(instance, now);
+        self.db.promised_now = self.db.promised_now.max(promised_now);
+        promised_now
     }
 
     /// The retention time has passed for all but the last `keep_ms`, by the server's own clocks. A tombstone
@@ -48,7 +48,7 @@ impl ModelServer {
     /// The version of a transaction that begins: never below any version committed or `now` given, less the
     /// skew.
     pub(super) fn stamp(&self, instance: usize, now: u64) -> u64 {
-        let floor = self.db.told.max(self.db.highest).saturating_sub(self.limits.skew_ms);
+        let floor = self.db.promised_now.max(self.db.highest).saturating_sub(self.limits.skew_ms);
         self.clock(instance, now).max(floor)
     }
 }

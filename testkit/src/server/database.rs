@@ -57,7 +57,7 @@ pub struct Database {
     /// The highest version committed.
     pub highest: u64,
     /// The highest `now` given.
-    pub told: u64,
+    pub promised_now: u64,
     pub history: Vec<Entry>,
     pub operations: Operations,
 }
@@ -72,7 +72,7 @@ impl Database {
             ended: BTreeMap::new(),
             horizon: 0,
             highest: 0,
-            told: 0,
+            promised_now: 0,
             history: Vec::new(),
             operations: Operations::default(),
         }

@@ -76,7 +76,7 @@ struct Call {
     request: SyncRequest,
     results: Vec<OpResult>,
     epoch: Epoch,
-    told: u64,
+    promised_now: u64,
 }
 
 pub struct ModelServer {
@@ -144,10 +144,10 @@ impl ModelServer {
     /// Restores the last copy, and begins a new epoch (R8). Returns whether there was a copy.
     fn put_back(&mut self, now: u64) -> bool {
         let Some(copy) = self.backups.last().cloned() else { return false };
-        let now_told = self.db.told;
+        let promised = self.db.promised_now;
         self.renew_from(copy, now);
         // Clocks continue from the `now` that was given: only the data went back.
-        self.db.told = self.db.told.max(now_told);
+        self.db.promised_now = self.db.promised_now.max(promised);
         true
     }
 

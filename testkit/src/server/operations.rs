@@ -93,7 +93,7 @@ impl ModelServer {
             let is_same = operations.names.get(&key) == Some(&op.name);
             operations.results.get(&key).filter(|_| is_same)
         };
-        let told = |op: &Op| results.iter().find(|result| result.id == op.id);
+        let result_of = |op: &Op| results.iter().find(|result| result.id == op.id);
         // The fault that ended the results is attached to the first unknown operation. The operation that met
         // it may be known by now.
         let is_end =
@@ -109,7 +109,7 @@ impl ModelServer {
             } else if std::mem::take(&mut is_passed) {
                 complete.push(failed(op, Fault::new(Code::Contention, "the model")));
             } else {
-                complete.extend(told(op).cloned());
+                complete.extend(result_of(op).cloned());
             }
         }
         complete

@@ -55,8 +55,8 @@ impl<S: Backend> World<S> {
         let is_named = |id: u32| memory.by_id(id).is_some() || memory.shown_by_id(id).is_some();
         let mut gone: BTreeSet<u32> = BTreeSet::new();
         for effect in effects {
-            if let Effect::Changed { gone: told, .. } = effect {
-                gone.extend(told);
+            if let Effect::Changed { gone: reported, .. } = effect {
+                gone.extend(reported);
             }
         }
         assert!(
@@ -112,8 +112,8 @@ impl<S: Backend> World<S> {
         let v = collection.v(era);
         let Some(base) = entries.iter().rposition(|entry| entry.v < v) else { return };
         let is_in = |entry: &&&Entry| entry.defs.contains(def);
-        let told = self.server.told();
-        let is_over = |entry: &&Entry| entry.max_life.is_some_and(|minutes| minutes * 60_000 <= told);
+        let promised_now = self.server.promised_now();
+        let is_over = |entry: &&Entry| entry.max_life.is_some_and(|minutes| minutes * 60_000 <= promised_now);
         let tail = &entries[base..];
         let place = || format!("client {number}, {def} at {v}, {key:?}, base {:?}", tail[0]);
         match collection.set.member(&key.1) {

@@ -152,8 +152,7 @@ impl<S: Backend> World<S> {
             (Some(_), None) => base.clone(),
         };
         // The server has refused the deletion of its parent, and this session does not know that yet.
-        let is_open =
-            |op: &PendingOp| op.state.refused.is_none() && op.state.accepted.is_none();
+        let is_open = |op: &PendingOp| op.state.refused.is_none() && op.state.accepted.is_none();
         if seen.is_none() && on_it.iter().any(|(op, concerned)| concerned.ends(key) && is_open(op)) {
             return;
         }
@@ -369,7 +368,7 @@ fn apply(name: &str, args: &Value, key: &Key, state: Option<Map>) -> Option<Map>
 /// An operation that waits, and the documents that it concerns.
 type Pending<'a> = (&'a PendingOp, Rc<Concerned>);
 
-/// What the application of one session sees, at one point in time.
+/// The view of one session's application, at one point in time.
 struct View<'a> {
     machine: &'a Machine,
     ops: &'a [Pending<'a>],

@@ -1,4 +1,4 @@
-// What never answers: databases without events, and adapters whose promises never settle. Each wait has an end. In mocked time.
+// Sources that never answer: databases without events, and adapters whose promises never settle. Each wait has an end. In mocked time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

@@ -143,7 +143,7 @@ for (const [kind, make] of all) {
     assert.ok(kept < 4_096, `${kept} bytes`);
     assert.equal((await send("r3", [put("0", 1)])).reply.results[0].fault.code, "forbidden", "each answer again");
     assert.equal(await keptOf(storage), kept);
-    // A session that has written goes on, and a late copy of what was refused is not executed.
+    // A session that has written goes on, and a late copy of a refused operation is not executed.
     await send("w", [put("a", 1)], "w");
     assert.equal((await send("w", [put("b", 1)])).reply.results[0].fault.code, "session_reused");
     const pulled = await post(handler, { session: "w", ops: [], subs: [["Note", 0]] }, { Authorization: "Bearer w" });

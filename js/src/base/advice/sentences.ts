@@ -81,6 +81,36 @@ const NOT_HERE: Sentence = [
   "Cet élément n'est pas encore sur l'appareil. Ouvrez-le une fois avec une connexion.",
 ];
 
+/** A word of the rules of values. */
+export type RuleWord = "required" | "type" | "enum" | "minimum" | "maximum" | "minLength" | "maxLength" | "maxItems" | "additionalProperties";
+
+/** Each sentence with `#` where the limit is. A text of no characters lacks an entry. */
+export const OF_RULES: { readonly [W in RuleWord]?: Sentence } = {
+  required: [
+    "Something is missing that is needed here. Please complete your entry.",
+    "Une information obligatoire manque ici. Veuillez compléter votre saisie.",
+  ],
+  type: [
+    "An entry does not have the right form, such as a text in the place of a number. Please correct it.",
+    "Une saisie n'a pas la bonne forme, par exemple un texte à la place d'un nombre. Veuillez la corriger.",
+  ],
+  enum: [
+    "This choice is not possible here. Please choose another one.",
+    "Ce choix n'est pas possible ici. Veuillez en faire un autre.",
+  ],
+  minimum: ["A number is too small. The smallest is #.", "Un nombre est trop petit. Le plus petit possible est #."],
+  maximum: ["A number is too large. The largest is #.", "Un nombre est trop grand. Le plus grand possible est #."],
+  minLength: [
+    "A text is too short. The fewest characters are #.",
+    "Un texte est trop court. Le nombre minimal de caractères est #.",
+  ],
+  maxLength: [
+    "A text is too long. The most characters are #.",
+    "Un texte est trop long. Le nombre maximal de caractères est #.",
+  ],
+  maxItems: ["A list is too long. The most entries are #.", "Une liste est trop longue. Le nombre maximal d'entrées est #."],
+};
+
 /** The sentence of each code. */
 export const SENTENCES: Readonly<Record<ErrorCode, Sentence>> = {
   bad_option: MISTAKE,

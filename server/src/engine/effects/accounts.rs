@@ -11,7 +11,7 @@ use crate::engine::records::fields::entries_of;
 use crate::engine::records::org::OrgRecord;
 use crate::engine::records::schedule::Schedule;
 use crate::engine::tx::hooks::NewAccount;
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 use crate::engine::tx::write_tx::WriteTx;
 use crate::rights::ACCOUNTS_CLASS;
 
@@ -63,7 +63,7 @@ impl Account {
     }
 }
 
-impl Tx<'_> {
+impl OperationTx<'_> {
     /// Asks the application about a sign-up. Errors: the application's refusal.
     pub(crate) fn signs_up(&mut self, account: &NewAccount<'_>) -> Result<()> {
         let hook = self.hooks.sign_up.as_ref();

@@ -18,7 +18,7 @@ use crate::engine::tx::budget::{added_rows, feed_bytes, row_bytes};
 use crate::engine::tx::checks::{check_immutable, check_key_kept, check_map, key_of};
 use crate::engine::tx::feed::feed_row;
 use crate::engine::tx::journal::{Change, change_of};
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 use crate::engine::tx::outcome::{key_map, working};
 use crate::engine::tx::shown;
 use crate::engine::tx::shown::Listed;
@@ -246,7 +246,7 @@ impl WriteTx<'_> {
         (kind, state): (ActionType, Option<Vec<u8>>),
     ) -> Result<()> {
         let (commit, timestamp) = (self.commit.clone(), iso8601(self.now));
-        let action = Action { goblin: at.goblin(), kind, state, v, commit, timestamp };
+        let action = Action { actor: at.actor(), kind, state, v, commit, timestamp };
         self.notes.journaled += action.bytes();
         self.counters.kept += action.bytes();
         self.notes.growth.add(action.bytes() as i64)?;
@@ -267,7 +267,7 @@ impl WriteTx<'_> {
     }
 }
 
-impl Tx<'_> {
+impl OperationTx<'_> {
     /// Writes a document whole, key properties included.
     pub fn put(&mut self, class: &str, map: Properties) -> std::result::Result<(), Fault> {
         self.write.put(class, map).map(drop).map_err(working)

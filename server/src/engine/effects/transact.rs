@@ -6,7 +6,7 @@ use escale::{Code, Error, Result};
 use crate::engine::caller::Caller;
 use crate::engine::instance::context::Instance;
 use crate::engine::tx::hooks::Hooks;
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 
 /// How often a write restarts with a later version before it fails.
 pub(in crate::engine) const RESTARTS_MAX: usize = 16;
@@ -24,12 +24,12 @@ pub struct Written<T> {
 pub(in crate::engine) fn write_as<T>(
     (instance, hooks): (&Instance, &Hooks),
     (org, caller): (&str, &Caller),
-    mut run: impl FnMut(&mut Tx<'_>) -> Result<T>,
+    mut run: impl FnMut(&mut OperationTx<'_>) -> Result<T>,
 ) -> Result<Written<T>> {
     let mut at_least = Version::default();
     for _ in 0..RESTARTS_MAX {
         let mut lock = instance.begin(org, instance.settings.write_wait)?;
-        let mut tx = Tx { write: lock.write(instance, caller, at_least)?, hooks };
+        let mut tx = OperationTx { write: lock.write(instance, caller, at_least)?, hooks };
         let result = run(&mut tx).and_then(|value| tx.write.finish().map(|()| value));
         let (now, in_time, notes) = (tx.write.now, tx.write.check_time(), tx.write.notes);
         if let Some(v) = notes.regressed {

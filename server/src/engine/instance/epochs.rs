@@ -24,7 +24,7 @@ pub fn first_site(now_ms: u64) -> Result<Site> {
         epoch,
         generation: 0,
         commits: 0,
-        told: 0,
+        promised_now: 0,
         cursor_key,
         schema: String::new(),
         seal_check: Vec::new(),

@@ -66,7 +66,7 @@ mod tests {
 
     fn head(ms: u64, commits: u64) -> Head {
         let epoch = Epoch::new(ms, "name").expect("an epoch");
-        Head { epoch, commits, highest: 0, told: 0, horizon: 0, kept: 0 }
+        Head { epoch, commits, highest: 0, promised_now: 0, horizon: 0, kept: 0 }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::engine::instance::context::Instance;
 
 /// The one who asks to read.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct HookContext<'a> {
     /// The org.
     pub org: &'a str,
     /// The caller.
@@ -24,8 +24,8 @@ pub enum Verdict {
     Refused,
 }
 
-type OnSubscribe = Box<dyn Fn(&Ask<'_>, &Def) -> Verdict + Send + Sync>;
-type Restrict = Box<dyn Fn(&Ask<'_>) -> u8 + Send + Sync>;
+type OnSubscribe = Box<dyn Fn(&HookContext<'_>, &Def) -> Verdict + Send + Sync>;
+type Restrict = Box<dyn Fn(&HookContext<'_>) -> u8 + Send + Sync>;
 
 /// The functions of the application that refuse reads or restrict callers. They need no transaction.
 #[derive(Default)]
@@ -39,18 +39,18 @@ impl ReadHooks {
         self.subscribe.is_some()
     }
 
-    pub(in crate::engine) fn verdict(&self, ask: &Ask, def: &Def) -> Verdict {
+    pub(in crate::engine) fn verdict(&self, ask: &HookContext, def: &Def) -> Verdict {
         self.subscribe.as_ref().map_or(Verdict::Allowed, |hook| hook(ask, def))
     }
 
-    fn restriction_of(&self, ask: &Ask<'_>) -> u8 {
+    fn restriction_of(&self, ask: &HookContext<'_>) -> u8 {
         self.restriction.as_ref().map_or(0, |hook| hook(ask))
     }
 }
 
 /// The level at which a caller is restricted, by schedules and by the application's own function.
 pub(in crate::engine) fn level_of(instance: &Instance, org: &str, caller: &Caller) -> u8 {
-    instance.read_hooks.restriction_of(&Ask { org, caller }).min(NO_ENTRY).max(caller.level())
+    instance.read_hooks.restriction_of(&HookContext { org, caller }).min(NO_ENTRY).max(caller.level())
 }
 
 /// Refuses a caller that may not enter. Errors: `account_closed`.

@@ -71,9 +71,9 @@ pub(in crate::engine) fn adopt(
         reached.epoch = next_epoch(&site, mark, (opening.clock.now_ms(), name))?;
         renew_all(tx.as_mut(), &mut site, &reached.epoch)?;
     }
-    let mut highest = site.told;
+    let mut highest = site.promised_now;
     each_head(tx.as_mut(), |_, _, head: Head| {
-        highest = highest.max(head.highest).max(head.told);
+        highest = highest.max(head.highest).max(head.promised_now);
         Ok(())
     })?;
     if site == before && !is_recounted {
@@ -149,7 +149,7 @@ fn seal_operations(tx: &mut dyn Maintenance, seal: &Seal) -> Result<()> {
     };
     let mut last = 0;
     while let Some(number) =
-        tx.rewrite_actions((last, WALK), &|goblin, v, bytes| match Place::of_goblin(goblin) {
+        tx.rewrite_actions((last, WALK), &|actor, v, bytes| match Place::of_actor(actor) {
             Some(at) => close(at, v, bytes),
             None => Err(Error::new(Code::StorageFailed, "the journal holds an actor that is no document")),
         })?

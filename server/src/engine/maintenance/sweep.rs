@@ -38,23 +38,23 @@ pub(in crate::engine) fn sweep_journal(instance: &Instance, org: &str) -> Result
     loop {
         let snapshot = instance.provider.read()?;
         let actors = snapshot.actors(org, &last, u64::from(most), ACTORS)?;
-        for goblin in &actors {
-            let Due { lacks_state, mut going } = look(instance, snapshot.as_ref(), goblin)?;
+        for actor in &actors {
+            let Due { lacks_state, mut going } = look(instance, snapshot.as_ref(), actor)?;
             if lacks_state {
-                add_state(instance, org, goblin)?;
+                add_state(instance, org, actor)?;
             }
             while !going.is_empty() {
                 let (rows, upto) = batch_of(&going);
                 going.truncate(going.len() - rows);
                 write(instance, org, |tx, head, _| {
-                    let gone = tx.remove_actions(goblin, upto, rows)?;
+                    let gone = tx.remove_actions(actor, upto, rows)?;
                     head.kept = head.kept.saturating_sub(gone.bytes);
                     Ok(())
                 })?;
             }
         }
         match actors.into_iter().next_back() {
-            Some(goblin) => last = goblin,
+            Some(actor) => last = actor,
             None => return Ok(()),
         }
     }
@@ -87,34 +87,34 @@ fn write(
 }
 
 /// Adds the present state of a document to its journal.
-fn add_state(instance: &Instance, org: &str, goblin: &str) -> Result<()> {
+fn add_state(instance: &Instance, org: &str, actor: &str) -> Result<()> {
     write(instance, org, |tx, head, now| {
-        let Some(document) = living(tx.snapshot(), goblin)? else { return Ok(()) };
-        let (goblin, v) = (goblin.to_owned(), document.v);
+        let Some(document) = living(tx.snapshot(), actor)? else { return Ok(()) };
+        let (actor, v) = (actor.to_owned(), document.v);
         let (kind, state) = (ActionType::Persist, Some(document.data));
-        let action = Action { goblin, kind, state, v, commit: format!("v{v}"), timestamp: iso8601(now) };
+        let action = Action { actor, kind, state, v, commit: format!("v{v}"), timestamp: iso8601(now) };
         head.kept += action.bytes();
         tx.append_action(&action)
     })
 }
 
 /// The living document of an actor.
-fn living(snapshot: &dyn Snapshot, goblin: &str) -> Result<Option<Document>> {
-    let Some(at) = Place::of_goblin(goblin) else { return Ok(None) };
+fn living(snapshot: &dyn Snapshot, actor: &str) -> Result<Option<Document>> {
+    let Some(at) = Place::of_actor(actor) else { return Ok(None) };
     Ok(snapshot.document(at)?.filter(|document| !document.deleted))
 }
 
-fn look(instance: &Instance, snapshot: &dyn Snapshot, goblin: &str) -> Result<Due> {
+fn look(instance: &Instance, snapshot: &dyn Snapshot, actor: &str) -> Result<Due> {
     let rule = Retention::Count(instance.settings.journal_max);
     let mut sweeping = ActorSweep::new(&rule, Protect::Nothing);
     let (mut due, mut changed, mut has_state) = (Due::default(), 0, false);
     let mut below = i64::MAX;
     loop {
-        let entries = snapshot.actions_of(goblin, below, ENTRIES)?;
+        let entries = snapshot.actions_of(actor, below, ENTRIES)?;
         for entry in &entries {
             has_state |= entry.is_whole;
             changed += if has_state { 0 } else { entry.bytes };
-            if sweeping.goes(&meta(goblin, entry)) {
+            if sweeping.goes(&meta(actor, entry)) {
                 due.going.push(*entry);
             }
         }
@@ -124,15 +124,15 @@ fn look(instance: &Instance, snapshot: &dyn Snapshot, goblin: &str) -> Result<Du
         }
     }
     if changed > 0 {
-        let bytes = living(snapshot, goblin)?.map(|document| document.data.len() as u64);
+        let bytes = living(snapshot, actor)?.map(|document| document.data.len() as u64);
         due.lacks_state = bytes.is_some_and(|bytes| changed >= bytes);
     }
     Ok(due)
 }
 
-fn meta(goblin: &str, entry: &ActionSize) -> ActionMeta {
+fn meta(actor: &str, entry: &ActionSize) -> ActionMeta {
     let kind = if entry.is_whole { ActionType::Persist } else { ActionType::Update };
     // The server has accepted all that it records. The rule asks for no time.
-    let (goblin, timestamp) = (goblin.to_owned(), String::new());
-    ActionMeta { rowid: entry.number, goblin, kind: Some(kind), accepted: true, timestamp }
+    let (actor, timestamp) = (actor.to_owned(), String::new());
+    ActionMeta { rowid: entry.number, actor, kind: Some(kind), accepted: true, timestamp }
 }

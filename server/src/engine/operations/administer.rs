@@ -11,12 +11,12 @@ use crate::engine::instance::refusals::blocked;
 use crate::engine::records::org::OrgRecord;
 use crate::engine::records::record::Properties;
 use crate::engine::records::schedule::Schedule;
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 use crate::engine::tx::outcome::{Ran, working};
 use crate::engine::tx::write_tx::WriteTx;
 
 /// `org.set { schedule }`.
-pub(in crate::engine) fn set_org(tx: &mut Tx<'_>, args: &Value) -> Ran {
+pub(in crate::engine) fn set_org(tx: &mut OperationTx<'_>, args: &Value) -> Ran {
     check_admin(&tx.write).map_err(working)?;
     let map = map_of(args, &["schedule"]).map_err(working)?;
     let schedule = map.get("schedule").ok_or_else(|| working(bad("`schedule` is missing")))?;
@@ -25,13 +25,13 @@ pub(in crate::engine) fn set_org(tx: &mut Tx<'_>, args: &Value) -> Ran {
 }
 
 /// `account.set { account, role?, schedule? }`.
-pub(in crate::engine) fn set_account(tx: &mut Tx<'_>, args: &Value) -> Ran {
+pub(in crate::engine) fn set_account(tx: &mut OperationTx<'_>, args: &Value) -> Ran {
     check_admin(&tx.write).map_err(working)?;
     change(&mut tx.write, args).map_err(working)?;
     Ok(None)
 }
 
-impl Tx<'_> {
+impl OperationTx<'_> {
     /// Gives an account another schedule, or the org if no account is named. Registered operations are trusted: they may
     /// restrict the last administrator.
     pub fn set_schedule(

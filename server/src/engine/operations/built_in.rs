@@ -14,7 +14,7 @@ use crate::engine::operations::quota::{quota_get, quota_set};
 use crate::engine::operations::registry::Operations;
 use crate::engine::operations::result::read_result;
 use crate::engine::records::record::Properties;
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 use crate::engine::tx::outcome::{Ran, WORKING, key_map, working};
 use crate::engine::tx::trees::{given_in, tree_of_key};
 use crate::engine::tx::write_tx::WriteTx;
@@ -33,7 +33,7 @@ enum IfVersion<'a> {
 }
 
 /// Runs a built-in operation on one document, or one for administrators.
-pub(in crate::engine) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
+pub(in crate::engine) fn run(tx: &mut OperationTx<'_>, name: &str, args: &Value) -> Ran {
     match name {
         "quota.set" => {
             tx.write.check_level(None)?;
@@ -107,7 +107,7 @@ pub(in crate::engine) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
 }
 
 /// Runs a list of operations, all or none.
-pub(in crate::engine) fn batch(operations: &Operations, tx: &mut Tx<'_>, args: &Value) -> Ran {
+pub(in crate::engine) fn batch(operations: &Operations, tx: &mut OperationTx<'_>, args: &Value) -> Ran {
     let bad = |what: &str| working(Error::new(Code::BadValue, what));
     let ops = field(args, "ops").map_err(working)?;
     let ops = ops.as_array().ok_or_else(|| bad("`ops` must be a list of operations"))?;

@@ -12,7 +12,7 @@ use escale::{Code, Kind, Result};
 use crate::engine::effects::numbers::numbers;
 use crate::engine::instance::refusals::level_of;
 use crate::engine::operations::context::{COMMITTING, RequestContext};
-use crate::engine::operations::operate::Group;
+use crate::engine::operations::operate::TransactionGroup;
 use crate::engine::operations::operator::Operator;
 use crate::engine::operations::order::attempts::TRIES_MAX;
 use crate::engine::operations::order::before::put_seq;
@@ -21,7 +21,7 @@ use crate::engine::operations::result::stored_form;
 use crate::engine::records::record::{result_pk, result_place};
 use crate::engine::tx::budget::Growth;
 use crate::engine::tx::journal::cause_of;
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 use crate::engine::tx::outcome::{Ran, WORKING, fault_of, working};
 use crate::engine::tx::write_tx::{Notes, Referenced, WriteTx};
 use crate::provider::Operation;
@@ -45,7 +45,7 @@ impl Operator<'_> {
         &self,
         context: RequestContext,
         op: &Op,
-        group: &mut Group,
+        group: &mut TransactionGroup,
         at_least: Version,
     ) -> Done {
         if let Err(error) = group.lock.tx.savepoint() {
@@ -69,7 +69,13 @@ impl Operator<'_> {
         done.unwrap_or_else(|error| Done::Not(fault_of(&error, COMMITTING)))
     }
 
-    fn run(&self, context: RequestContext, op: &Op, group: &mut Group, at_least: Version) -> Result<Done> {
+    fn run(
+        &self,
+        context: RequestContext,
+        op: &Op,
+        group: &mut TransactionGroup,
+        at_least: Version,
+    ) -> Result<Done> {
         let lock = &mut group.lock;
         let level = level_of(self.instance, context.org, context.caller);
         let write = lock.write(self.instance, context.caller, at_least)?;
@@ -77,7 +83,7 @@ impl Operator<'_> {
         let growth = Growth { most: Some(group.room.max(0)), ..Growth::default() };
         let notes = Notes { growth, ..Notes::default() };
         let write = WriteTx { level, commit: cause_of(&op.id), files, notes, ..write };
-        let mut run = Tx { write, hooks: self.hooks };
+        let mut run = OperationTx { write, hooks: self.hooks };
         // It writes nothing.
         let ran = if context.caller.may_write || op.name == "quota.get" {
             catch_unwind(AssertUnwindSafe(|| self.operations.run(&mut run, &op.name, &op.args)))
@@ -86,7 +92,7 @@ impl Operator<'_> {
         } else {
             Err(Fault::new(Code::Forbidden, "the token's role does not allow operations"))
         };
-        let Tx { mut write, .. } = run;
+        let OperationTx { mut write, .. } = run;
         let ran = ran.and_then(|value| write.finish().map(|()| value).map_err(working));
         let files = std::mem::take(&mut write.files.missing);
         let ran = ran.map_err(|fault| Fault { files, ..fault });

@@ -62,7 +62,7 @@ pub(in crate::engine) struct Operated {
 }
 
 /// Operations that share a transaction.
-pub(in crate::engine) struct Group<'p> {
+pub(in crate::engine) struct TransactionGroup<'p> {
     pub(in crate::engine) lock: OrgLock<'p>,
     /// Whether anything is to be committed.
     pub(in crate::engine) is_dirty: bool,
@@ -127,7 +127,7 @@ impl Operator<'_> {
             let what = "the request was sent in another epoch";
             return Operated { results, fault: Some(Fault::new(Code::Contention, what)), ..operated };
         }
-        let mut group = Group {
+        let mut group = TransactionGroup {
             lock,
             is_dirty: false,
             has_changed: false,
@@ -176,7 +176,7 @@ impl Operator<'_> {
         }
     }
 
-    fn end_group(&self, org: &str, group: Group) -> Result<()> {
+    fn end_group(&self, org: &str, group: TransactionGroup) -> Result<()> {
         if let Some(error) = group.broken {
             return Err(error);
         }
@@ -199,7 +199,7 @@ impl Operator<'_> {
         &self,
         context: RequestContext,
         op: &Op,
-        group: &mut Group,
+        group: &mut TransactionGroup,
     ) -> std::result::Result<OpResult, Option<Fault>> {
         let before = before(group.lock.tx.snapshot(), context, (op, group.passed));
         let before = before.map_err(|error| fault_of(&error, WAITING))?;
@@ -226,7 +226,7 @@ impl Operator<'_> {
         &self,
         context: RequestContext,
         op: &Op,
-        group: &mut Group,
+        group: &mut TransactionGroup,
     ) -> std::result::Result<OpResult, Option<Fault>> {
         let mut at_least = Version::default();
         for _ in 0..RESTARTS_MAX {

@@ -8,10 +8,10 @@ use escale::{Code, Error, Result};
 
 use crate::engine::caller::NO_READS;
 use crate::engine::records::counter::{Counter, OF_ORG};
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 use crate::engine::tx::outcome::{Ran, working};
 
-impl Tx<'_> {
+impl OperationTx<'_> {
     /// The counter of that name, or the org's for an empty name.
     pub fn quota(&mut self, of: &str) -> std::result::Result<Counter, Fault> {
         self.write.counter(of).map_err(working)
@@ -33,7 +33,7 @@ impl Tx<'_> {
 
 /// The built-in operation `quota.get { of? }`: a counter and its limits, for those who may read all that it counts of a class,
 /// and for administrators. Everybody may read the org's. Others get no value: a refusal would be parked in the session.
-pub(in crate::engine) fn quota_get(tx: &mut Tx<'_>, args: &Value) -> Ran {
+pub(in crate::engine) fn quota_get(tx: &mut OperationTx<'_>, args: &Value) -> Ran {
     let of = name_of(args, &["of"]).map_err(working)?;
     let is_open = of == OF_ORG || tx.is_admin() || tx.write.may_read_counted(of).map_err(working)?;
     if tx.write.level >= NO_READS || !is_open {
@@ -60,7 +60,7 @@ fn name_of<'a>(args: &'a Value, names: &[&str]) -> Result<&'a str> {
 }
 
 /// The built-in operation `quota.set { of?, documents?, bytes? }`, for administrators.
-pub(in crate::engine) fn quota_set(tx: &mut Tx<'_>, args: &Value) -> Ran {
+pub(in crate::engine) fn quota_set(tx: &mut OperationTx<'_>, args: &Value) -> Ran {
     let bad = |what: &str| working(Error::new(Code::BadValue, what));
     if !tx.is_admin() {
         return Err(working(Error::new(Code::Forbidden, "only an administrator of the org sets quotas")));

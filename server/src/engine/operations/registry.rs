@@ -11,10 +11,10 @@ use escale::{Code, Error, Result};
 
 use crate::engine::operations::built_in;
 use crate::engine::tx::budget::Growth;
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 use crate::engine::tx::outcome::{Ran, own_fault};
 
-type Run = Box<dyn Fn(&mut Tx<'_>, &Value) -> Ran + Send + Sync>;
+type Run = Box<dyn Fn(&mut OperationTx<'_>, &Value) -> Ran + Send + Sync>;
 
 /// The registered operations, by name.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Operations {
     }
 
     /// Runs the operation of that name, built in or registered.
-    pub(in crate::engine) fn run(&self, tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
+    pub(in crate::engine) fn run(&self, tx: &mut OperationTx<'_>, name: &str, args: &Value) -> Ran {
         if name == "batch" {
             return built_in::batch(self, tx, args);
         }

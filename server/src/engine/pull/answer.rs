@@ -303,12 +303,12 @@ impl Answer<'_> {
         let (room, mut used) = (self.room, 0);
         self.documents.changes(self.org, &sub.def, after, gone_from, &mut |change| {
             let data = self.opened(sub, &change)?;
-            let weight = ROW_BYTES + data.as_ref().map_or(0, Vec::len);
-            if used + weight > room && (last.is_some() || !first) {
+            let bytes = ROW_BYTES + data.as_ref().map_or(0, Vec::len);
+            if used + bytes > room && (last.is_some() || !first) {
                 is_full = true;
                 return Ok(false);
             }
-            used += weight;
+            used += bytes;
             let position = (change.v, change.pk.clone());
             self.push(&mut part, gone_from, change, data)?;
             last = Some(position);

@@ -10,10 +10,10 @@ use escale::{Code, Error, Result};
 
 use crate::engine::caller::{Caller, NO_READS};
 use crate::engine::instance::context::Instance;
-use crate::engine::instance::refusals::{Ask, Verdict, blocked, level_of};
+use crate::engine::instance::refusals::{HookContext, Verdict, blocked, level_of};
 use crate::engine::records::opened::{Opened, read_document};
 use crate::engine::records::record::Properties;
-use crate::engine::rights::asker::{asker, end_of, is_over};
+use crate::engine::rights::asker::{asker, expiry_minute, is_over};
 use crate::engine::rights::gone::Gone;
 use crate::engine::tx::trees::{floor_of, item_classes, tree_of};
 use crate::provider::{ChangeState, DocumentReads, Place};
@@ -166,7 +166,7 @@ impl<'a> Reads<'a> {
             ));
         }
         let (org, caller) = (self.org, self.caller);
-        if self.instance.read_hooks.verdict(&Ask { org, caller }, def) == Verdict::Refused {
+        if self.instance.read_hooks.verdict(&HookContext { org, caller }, def) == Verdict::Refused {
             return withdrawn(format!(
                 "the server does not let this account read that of class {}",
                 class.name()
@@ -246,7 +246,7 @@ impl<'a> Reads<'a> {
 
     /// Notes that a right rests on a membership.
     fn rests_on(&mut self, membership: &Properties) {
-        let ends = end_of(membership).map(|minute| minute.saturating_mul(60_000));
+        let ends = expiry_minute(membership).map(|minute| minute.saturating_mul(60_000));
         self.until = self.until.into_iter().chain(ends).min();
     }
 }

@@ -8,12 +8,12 @@ use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
 
 use crate::engine::records::record::Properties;
-use crate::engine::rights::asker::{asker, end_of, is_over};
+use crate::engine::rights::asker::{asker, expiry_minute, is_over};
 use crate::engine::rights::gone::Gone;
 use crate::engine::rights::read::memberships;
 use crate::engine::tx::checks::unreadable;
 use crate::engine::tx::hooks::DocumentChange;
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 use crate::engine::tx::outcome::{key_map, working};
 use crate::engine::tx::write_tx::WriteTx;
 use crate::provider::Place;
@@ -120,7 +120,7 @@ impl WriteTx<'_> {
     }
 }
 
-impl Tx<'_> {
+impl OperationTx<'_> {
     /// Whether anything decides over changes of a class.
     pub(in crate::engine) fn decides(&self, class: &Class) -> bool {
         let (rights, class) = (&self.write.instance.rights, class.name().as_str());
@@ -144,7 +144,7 @@ impl Tx<'_> {
         };
         if let (Some(before), Some(after)) = (before, after) {
             // To choose the end of a life is to delete, a minute from now as well as at once.
-            if end_of(after).unwrap_or(u64::MAX) < end_of(before).unwrap_or(u64::MAX) {
+            if expiry_minute(after).unwrap_or(u64::MAX) < expiry_minute(before).unwrap_or(u64::MAX) {
                 wanted.push((Right::Delete, before));
             }
             // Every device has dropped it.

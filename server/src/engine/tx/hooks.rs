@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use escale::codec::Fault;
 use escale::model::Def;
 
-use crate::engine::instance::refusals::{Ask, ReadHooks, Verdict};
+use crate::engine::instance::refusals::{HookContext, ReadHooks, Verdict};
 use crate::engine::records::record::Properties;
 use crate::engine::tx::budget::Growth;
-use crate::engine::tx::operation::Tx;
+use crate::engine::tx::operation::OperationTx;
 use crate::engine::tx::outcome::{Ran, own_fault};
 
 /// A change that a built-in operation is about to make.
@@ -37,9 +37,9 @@ pub struct NewAccount<'a> {
     pub invitation: Option<&'a Properties>,
 }
 
-type OnSignUp = Box<dyn Fn(&mut Tx<'_>, &NewAccount<'_>) -> Ran + Send + Sync>;
-type OnClose = Box<dyn Fn(&mut Tx<'_>, &str) -> Ran + Send + Sync>;
-type OnWrite = Box<dyn Fn(&mut Tx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync>;
+type OnSignUp = Box<dyn Fn(&mut OperationTx<'_>, &NewAccount<'_>) -> Ran + Send + Sync>;
+type OnClose = Box<dyn Fn(&mut OperationTx<'_>, &str) -> Ran + Send + Sync>;
+type OnWrite = Box<dyn Fn(&mut OperationTx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync>;
 
 /// The functions of an application that refuse more than its rules do. They never allow more.
 ///
@@ -73,7 +73,10 @@ impl Hooks {
     /// Lets `hook` refuse reads that the rules allow. It is asked for each def of each reply and each subscription of a
     /// socket, and must be quick. Its refusals are `withdrawn`. A later call replaces an earlier one.
     #[must_use]
-    pub fn on_subscribe(mut self, hook: impl Fn(&Ask<'_>, &Def) -> Verdict + Send + Sync + 'static) -> Self {
+    pub fn on_subscribe(
+        mut self,
+        hook: impl Fn(&HookContext<'_>, &Def) -> Verdict + Send + Sync + 'static,
+    ) -> Self {
         self.reads.subscribe = Some(Box::new(hook));
         self
     }
@@ -85,7 +88,7 @@ impl Hooks {
     pub fn on_write(
         mut self,
         class: &str,
-        hook: impl Fn(&mut Tx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync + 'static,
+        hook: impl Fn(&mut OperationTx<'_>, &DocumentChange<'_>) -> Ran + Send + Sync + 'static,
     ) -> Self {
         self.write.insert(class.to_owned(), Box::new(hook));
         self
@@ -94,7 +97,7 @@ impl Hooks {
     /// Lets `hook` restrict callers, in addition to the schedules: the highest level counts (R89). It is asked at each
     /// request and each turn of a socket, and must be quick. A later call replaces an earlier one.
     #[must_use]
-    pub fn restriction(mut self, hook: impl Fn(&Ask<'_>) -> u8 + Send + Sync + 'static) -> Self {
+    pub fn restriction(mut self, hook: impl Fn(&HookContext<'_>) -> u8 + Send + Sync + 'static) -> Self {
         self.reads.restriction = Some(Box::new(hook));
         self
     }
@@ -104,7 +107,7 @@ impl Hooks {
     #[must_use]
     pub fn on_sign_up(
         mut self,
-        hook: impl Fn(&mut Tx<'_>, &NewAccount<'_>) -> Ran + Send + Sync + 'static,
+        hook: impl Fn(&mut OperationTx<'_>, &NewAccount<'_>) -> Ran + Send + Sync + 'static,
     ) -> Self {
         self.sign_up = Some(Box::new(hook));
         self
@@ -113,7 +116,10 @@ impl Hooks {
     /// Runs `hook` in the transaction that closes an account, with its id. It may refuse that, and write documents. A later
     /// call replaces an earlier one.
     #[must_use]
-    pub fn on_close(mut self, hook: impl Fn(&mut Tx<'_>, &str) -> Ran + Send + Sync + 'static) -> Self {
+    pub fn on_close(
+        mut self,
+        hook: impl Fn(&mut OperationTx<'_>, &str) -> Ran + Send + Sync + 'static,
+    ) -> Self {
         self.close = Some(Box::new(hook));
         self
     }
@@ -124,7 +130,7 @@ impl Hooks {
 
     pub(in crate::engine) fn before_write(
         &self,
-        tx: &mut Tx<'_>,
+        tx: &mut OperationTx<'_>,
         change: &DocumentChange<'_>,
     ) -> std::result::Result<(), Fault> {
         let Some(hook) = self.write.get(change.class) else { return Ok(()) };

@@ -2,23 +2,23 @@
 //!
 //! The invariant: every commit in an org after a reply's snapshot was opened has a version of at least the
 //! reply's `now` - DELTA. Clocks alone cannot guarantee it, because a clock may be set back. So the org's
-//! head stores two numbers. `highest` is the highest version committed in it. `told` is a `now` given to a
+//! head stores two numbers. `highest` is the highest version committed in it. `promised_now` is a `now` given to a
 //! session of the org: it is stored again before a later `now` exceeds both numbers by more than a step.
 //!
-//! - A reply's `now` is at most [`WRITE_MS_MAX`] above the higher of `told` and `highest`, which are stored
+//! - A reply's `now` is at most [`WRITE_MS_MAX`] above the higher of `promised_now` and `highest`, which are stored
 //!   before the reply's snapshot opens.
-//! - A write is stamped at or above `told`, and above `highest`.
+//! - A write is stamped at or above `promised_now`, and above `highest`.
 //!
 //! Operations alone push `highest` a second ahead of the clock at most (`operations::order`). Ends of rights are judged by the
 //! clock itself, and lives by `now`, as sessions judge them.
 //!
-//! The writes of an org run one after another, and storing `told` is one of them. So a write that the
+//! The writes of an org run one after another, and storing `promised_now` is one of them. So a write that the
 //! snapshot lacks began when both numbers were already stored. It is stamped at or above both of them, that
 //! is at least `now` - `WRITE_MS_MAX`. DELTA is at least that (`Settings::check`).
 //!
 //! An org in which nothing was written has no head, because names that strangers make up must take no room.
-//! The `told` of the site serves all of these orgs, and a new head begins with it. It is stored while no write
-//! runs. But between that and the snapshot, a first write may make the head, with an earlier `told`. Then the
+//! The `promised_now` of the site serves all of these orgs, and a new head begins with it. It is stored while no write
+//! runs. But between that and the snapshot, a first write may make the head, with an earlier `promised_now`. Then the
 //! reply's `now` is made again.
 
 use escale::limits::VERSION_MAX;
@@ -73,8 +73,8 @@ impl Instance {
         let snapshot = self.provider.read()?;
         let head = snapshot.head(org)?;
         let mut stored = match &head {
-            Some(head) => head.told.max(head.highest),
-            None => snapshot.site()?.told,
+            Some(head) => head.promised_now.max(head.highest),
+            None => snapshot.site()?.promised_now,
         };
         let server = snapshot.server()?;
         drop(snapshot);
@@ -84,11 +84,11 @@ impl Instance {
         // Replies in between give their `now` without a write.
         if wanted > stored + self.settings.tell_step_ms {
             let written = match &head {
-                Some(_) => self.write_told(org, wanted),
-                None => self.write_told_of_site(wanted),
+                Some(_) => self.promise(org, wanted),
+                None => self.promise_of_site(wanted),
             };
             match written {
-                Ok(told) => stored = told,
+                Ok(promised_now) => stored = promised_now,
                 Err(error) if error.code() == Code::Contention => {
                     tracing::debug!("another write holds the org: an earlier `now` is told");
                 }
@@ -99,24 +99,24 @@ impl Instance {
         Ok((checked(wanted.min(stored + WRITE_MS_MAX))?, time, head.is_some()))
     }
 
-    fn write_told(&self, org: &str, wanted: Version) -> Result<Version> {
+    fn promise(&self, org: &str, wanted: Version) -> Result<Version> {
         let mut lock = self.hold(org, self.settings.tell_wait)?;
         let head = &mut lock.head;
         // Another instance may have written a later one meanwhile.
-        head.told = checked(wanted.max(head.highest).max(head.told))?;
+        head.promised_now = checked(wanted.max(head.highest).max(head.promised_now))?;
         // If the database is restored from before this `now`, it must not stamp below it (R8).
-        Ok(self.commit(lock)?.told)
+        Ok(self.commit(lock)?.promised_now)
     }
 
     /// The same for all orgs without a head.
-    fn write_told_of_site(&self, wanted: Version) -> Result<Version> {
+    fn promise_of_site(&self, wanted: Version) -> Result<Version> {
         let mut tx = self.provider.maintain(self.settings.tell_wait)?;
         let mut site = tx.snapshot().site()?;
-        site.told = checked(wanted.max(site.told))?;
+        site.promised_now = checked(wanted.max(site.promised_now))?;
         tx.put_site(&site)?;
         let commits = tx.commit()?;
         self.mark.write(&Reached { epoch: site.last_epoch, commits });
-        Ok(site.told)
+        Ok(site.promised_now)
     }
 
     /// The version of a write that begins now: each write of an org has its own. Also the time by the clock, which the
@@ -127,7 +127,7 @@ impl Instance {
         at_least: Version,
     ) -> Result<(Version, Version)> {
         let time = time.unwrap_or_else(|| self.clock.now_ms());
-        Ok((checked(time.max(head.told).max(head.highest + 1).max(at_least))?, time))
+        Ok((checked(time.max(head.promised_now).max(head.highest + 1).max(at_least))?, time))
     }
 }
 

@@ -13,13 +13,13 @@ use crate::engine::tx::write_tx::WriteTx;
 
 /// The reads and writes of an operation: the documents of one org, in one transaction. Keys are lists of texts, and errors
 /// are faults.
-pub struct Tx<'t> {
+pub struct OperationTx<'t> {
     /// The write itself, for the server's own code.
     pub(crate) write: WriteTx<'t>,
     pub(in crate::engine) hooks: &'t Hooks,
 }
 
-impl<'t> Tx<'t> {
+impl<'t> OperationTx<'t> {
     /// The version of the documents that this operation writes: the time of the transaction's start. Documents of the
     /// clock `sequence` get the number of their tree.
     pub fn now(&self) -> Version {
@@ -46,7 +46,7 @@ impl<'t> Tx<'t> {
         Ok(self.get_with_version(class, key)?.map(|(_, map)| map))
     }
 
-    /// Like [`Tx::get`], with the document's version.
+    /// Like [`OperationTx::get`], with the document's version.
     pub fn get_with_version(
         &mut self,
         class: &str,

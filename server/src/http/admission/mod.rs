@@ -15,5 +15,5 @@ pub(super) use gate::{Gate, Holder};
 #[cfg(test)]
 pub(super) use gate::{Place, Slot};
 pub(super) use messages::{message_bytes_max, read_message, turn_of_message};
-pub(super) use request_cost::{HEAVY_BYTES_MAX, HeavyLane, LIGHT_BYTES_MAX, weight};
+pub(super) use request_cost::{HEAVY_BYTES_MAX, HeavyLane, LIGHT_BYTES_MAX, memory_of};
 pub(super) use visit::{LEAST_RATE, Traffic, Visit};

@@ -64,25 +64,25 @@ const LIST_BYTES: usize = 128;
 const MAP_BYTES: usize = 512;
 
 /// Estimates the memory of a decoded message, its own bytes included. The estimate is usually too high, and never
-/// much too low. Bytes that are no message get some weight as well.
-pub(in crate::http) fn weight(format: Format, bytes: &[u8]) -> usize {
+/// much too low. Bytes that are no message count, too.
+pub(in crate::http) fn memory_of(format: Format, bytes: &[u8]) -> usize {
     bytes.len() + if format == Format::Json { json(bytes) } else { msgpack(bytes) }
 }
 
 fn json(bytes: &[u8]) -> usize {
-    let (mut weight, mut is_text, mut is_escaped) = (0, false, false);
+    let (mut memory, mut is_text, mut is_escaped) = (0, false, false);
     for byte in bytes {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' if is_text => is_escaped = true,
             b'"' => is_text = !is_text,
-            b',' | b':' if !is_text => weight += VALUE_BYTES,
-            b'[' if !is_text => weight += LIST_BYTES,
-            b'{' if !is_text => weight += MAP_BYTES,
+            b',' | b':' if !is_text => memory += VALUE_BYTES,
+            b'[' if !is_text => memory += LIST_BYTES,
+            b'{' if !is_text => memory += MAP_BYTES,
             _ => {}
         }
     }
-    weight
+    memory
 }
 
 fn msgpack(bytes: &[u8]) -> usize {
@@ -90,9 +90,9 @@ fn msgpack(bytes: &[u8]) -> usize {
         let digits = bytes.get(at..at + width).unwrap_or_default();
         digits.iter().fold(0_usize, |n, digit| n << 8 | usize::from(*digit))
     };
-    let (mut weight, mut at) = (0_usize, 0);
+    let (mut memory, mut at) = (0_usize, 0);
     while let Some(marker) = bytes.get(at).copied() {
-        weight += VALUE_BYTES;
+        memory += VALUE_BYTES;
         // The bytes after the marker: those of a number or of a length, then those that the length announces.
         let (width, content) = match marker {
             0xa0..=0xbf => (0, usize::from(marker & 0x1f)),
@@ -109,10 +109,10 @@ fn msgpack(bytes: &[u8]) -> usize {
         };
         let is_list = matches!(marker, 0x91..=0x9f | 0xdc | 0xdd);
         let is_map = matches!(marker, 0x81..=0x8f | 0xde | 0xdf);
-        weight += usize::from(is_list) * LIST_BYTES + usize::from(is_map) * MAP_BYTES;
+        memory += usize::from(is_list) * LIST_BYTES + usize::from(is_map) * MAP_BYTES;
         at = at.saturating_add(1 + width).saturating_add(content);
     }
-    weight
+    memory
 }
 
 #[cfg(test)]
@@ -135,7 +135,7 @@ mod tests {
         let bytes = Value::Array(vec![Value::Bytes(vec![0x81; 1_000]); 1_000]);
         let maps = Value::Array(vec![nested(3, &Value::Null); 1_000]);
         for format in [Format::Json, Format::Msgpack] {
-            let of = |value: &Value| weight(format, &encode(format, value).unwrap());
+            let of = |value: &Value| memory_of(format, &encode(format, value).unwrap());
             let lengths = |value: &Value| encode(format, value).unwrap().len();
             assert!(of(&texts) < 1_000 * 80 + lengths(&texts) + 1_000, "{}", of(&texts));
             assert!(of(&maps) > 3_000 * MAP_BYTES, "{}", of(&maps));
@@ -151,7 +151,7 @@ mod tests {
             for tail in [&[][..], &[0xff; 3], &[0xff; 9]] {
                 let bytes = [&[marker], tail].concat();
                 for format in [Format::Json, Format::Msgpack] {
-                    assert!(weight(format, &bytes) >= bytes.len());
+                    assert!(memory_of(format, &bytes) >= bytes.len());
                 }
             }
         }

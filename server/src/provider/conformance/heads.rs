@@ -23,7 +23,7 @@ pub(super) fn all<P: Provider>(fresh: &mut impl FnMut() -> Box<dyn Fn() -> P>) {
 
 fn head(ms: u64) -> Head {
     let epoch = Epoch::new(ms, "name").expect("an epoch");
-    Head { epoch, commits: ms + 1, highest: ms + 2, told: ms + 3, horizon: ms + 4, kept: ms + 5 }
+    Head { epoch, commits: ms + 1, highest: ms + 2, promised_now: ms + 3, horizon: ms + 4, kept: ms + 5 }
 }
 
 /// The head of an org that is certain to have one.
@@ -71,7 +71,7 @@ fn the_site_is_read_back_and_its_commits_are_counted<P: Provider>(open: &dyn Fn(
         last_epoch: epoch(6),
         generation: 7,
         commits: 1_000,
-        told: 8,
+        promised_now: 8,
         cursor_key: vec![1, 2],
         schema: "{}".into(),
         seal_check: vec![0, 255],

@@ -21,10 +21,10 @@ fn operation(id: &str, seq: u64) -> Operation {
     Operation { session, seq, id: id.into(), name, v, at: 10 + seq, result: vec![0, 255] }
 }
 
-fn action(goblin: &str, state: Option<&[u8]>) -> Action {
+fn action(actor: &str, state: Option<&[u8]>) -> Action {
     let timestamp = "2026-01-31T00:00:00.000Z".into();
     let (kind, state) = (ActionType::Persist, state.map(<[u8]>::to_vec));
-    Action { goblin: goblin.into(), kind, state, v: 7, commit: "1".into(), timestamp }
+    Action { actor: actor.into(), kind, state, v: 7, commit: "1".into(), timestamp }
 }
 
 fn operations_are_found_by_id<P: Provider>(open: &dyn Fn() -> P) {
@@ -131,9 +131,9 @@ fn old_results_go_and_ids_and_sessions_stay<P: Provider>(open: &dyn Fn() -> P) {
 
 fn the_journal_of_an_actor_is_listed_and_removed_from_its_end<P: Provider>(open: &dyn Fn() -> P) {
     let provider = open();
-    let written = |goblin: &str, n: usize| {
+    let written = |actor: &str, n: usize| {
         let kind = if n.is_multiple_of(2) { ActionType::Persist } else { ActionType::Update };
-        Action { kind, commit: "\u{e9}".into(), ..action(goblin, (n != 3).then_some(&[7; 9][..n])) }
+        Action { kind, commit: "\u{e9}".into(), ..action(actor, (n != 3).then_some(&[7; 9][..n])) }
     };
     write(&provider, |tx| {
         for n in 0..5 {
@@ -176,15 +176,15 @@ fn the_journal_of_an_actor_is_listed_and_removed_from_its_end<P: Provider>(open:
 fn what_rests_is_rewritten_in_order<P: Provider>(open: &dyn Fn() -> P) {
     let provider = open();
     write(&provider, |tx| {
-        for (goblin, state) in [("o/C@a", Some(&[1][..])), ("o/C@b", None), ("o/C@c", Some(&[2][..]))] {
-            tx.append_action(&action(goblin, state)).expect("append_action");
+        for (actor, state) in [("o/C@a", Some(&[1][..])), ("o/C@b", None), ("o/C@c", Some(&[2][..]))] {
+            tx.append_action(&action(actor, state)).expect("append_action");
         }
         tx.append_operation("x", &operation("a", 1)).expect("append_operation");
     });
     write_to(&provider, "p", |tx| tx.append_operation("x", &operation("a", 1)).expect("append_operation"));
     let mut tx = provider.maintain(WAIT).expect("maintenance");
-    let twice = |goblin: &str, v: u64, bytes: &[u8]| {
-        assert!(v == 7 && goblin != "o/C@b", "deletions have no state");
+    let twice = |actor: &str, v: u64, bytes: &[u8]| {
+        assert!(v == 7 && actor != "o/C@b", "deletions have no state");
         Ok((bytes.len() == 1).then(|| [bytes, bytes].concat()))
     };
     let first = tx.rewrite_actions((0, 1), &twice).expect("rewrite").expect("one");

@@ -127,7 +127,7 @@ impl Maintenance for MemoryMaintenance<'_> {
         for (number, action) in numbered.take(limit) {
             last = Some(*number);
             let state = action.state.clone().unwrap_or_default();
-            if let Some(bytes) = change(&action.goblin, action.v, &state)? {
+            if let Some(bytes) = change(&action.actor, action.v, &state)? {
                 Arc::make_mut(action).state = Some(bytes);
             }
         }

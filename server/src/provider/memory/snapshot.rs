@@ -264,16 +264,16 @@ impl<T: Reads> Snapshot for T {
 
     fn actors(&self, org: &str, after: &str, more_than: u64, limit: usize) -> Result<Vec<String>> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        let is_of_org = |goblin: &str| Place::of_goblin(goblin).is_some_and(|at| at.org == org);
-        for action in self.tables().actions.values().filter(|action| is_of_org(&action.goblin)) {
-            *counts.entry(&action.goblin).or_default() += 1;
+        let is_of_org = |actor: &str| Place::of_actor(actor).is_some_and(|at| at.org == org);
+        for action in self.tables().actions.values().filter(|action| is_of_org(&action.actor)) {
+            *counts.entry(&action.actor).or_default() += 1;
         }
-        let found = counts.into_iter().filter(|(goblin, count)| *goblin > after && *count > more_than);
-        Ok(found.take(limit).map(|(goblin, _)| goblin.to_owned()).collect())
+        let found = counts.into_iter().filter(|(actor, count)| *actor > after && *count > more_than);
+        Ok(found.take(limit).map(|(actor, _)| actor.to_owned()).collect())
     }
 
-    fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
-        let older = self.tables().actions.range(..below).rev().filter(|(_, action)| action.goblin == goblin);
+    fn actions_of(&self, actor: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
+        let older = self.tables().actions.range(..below).rev().filter(|(_, action)| action.actor == actor);
         let size = |(number, action): (&i64, &Arc<Action>)| ActionSize {
             number: *number,
             is_whole: action.kind == ActionType::Persist,

@@ -284,8 +284,8 @@ impl Transaction for MemoryTransaction<'_> {
         Ok(Removed { rows: old.len() as u64, bytes })
     }
 
-    fn remove_actions(&mut self, goblin: &str, upto: i64, limit: usize) -> Result<Removed> {
-        let own = |(_, action): &(&i64, &Arc<Action>)| action.goblin == goblin;
+    fn remove_actions(&mut self, actor: &str, upto: i64, limit: usize) -> Result<Removed> {
+        let own = |(_, action): &(&i64, &Arc<Action>)| action.actor == actor;
         let older = self.tables.actions.range(..=upto).filter(own).take(limit);
         let gone: Vec<(i64, u64)> = older.map(|(number, action)| (*number, action.bytes())).collect();
         for (number, _) in &gone {

@@ -188,8 +188,8 @@ impl Transaction for PostgresTransaction<'_> {
         operations::purge_operations(self.connection(), &self.org, before, limit)
     }
 
-    fn remove_actions(&mut self, goblin: &str, upto: i64, limit: usize) -> Result<Removed> {
-        operations::remove_actions(self.connection(), goblin, upto, limit)
+    fn remove_actions(&mut self, actor: &str, upto: i64, limit: usize) -> Result<Removed> {
+        operations::remove_actions(self.connection(), actor, upto, limit)
     }
 
     fn commit(mut self: Box<Self>) -> Result<u64> {

@@ -108,7 +108,7 @@ pub(super) fn append_action(connection: &Connection, a: &Action) -> Result<()> {
     connection.send(
         "INSERT INTO actions (goblin, action, version, type, commit_id, timestamp)
          VALUES ($1, $2, $3, $6, $4, $5)",
-        &[&a.goblin, &a.state, &signed(a.v), &a.commit.as_bytes(), &a.timestamp, &a.kind.as_str()],
+        &[&a.actor, &a.state, &signed(a.v), &a.commit.as_bytes(), &a.timestamp, &a.kind.as_str()],
     )
 }
 
@@ -152,14 +152,14 @@ pub(super) fn actors(
 
 pub(super) fn actions_of(
     connection: &Connection,
-    goblin: &str,
+    actor: &str,
     below: i64,
     limit: usize,
 ) -> Result<Vec<ActionSize>> {
     let sql = "SELECT number, type = 'persist', (octet_length(goblin) + coalesce(octet_length(commit_id), 0)
                  + coalesce(octet_length(action), 0) + 64)::bigint
                FROM actions WHERE goblin = $1 AND number < $2 ORDER BY number DESC LIMIT $3";
-    let rows = connection.rows(sql, &[&goblin, &below, &(limit as i64)])?;
+    let rows = connection.rows(sql, &[&actor, &below, &(limit as i64)])?;
     let size =
         |row: &Row| ActionSize { number: row.get(0), is_whole: row.get(1), bytes: unsigned(row.get(2)) };
     Ok(rows.iter().map(size).collect())
@@ -167,7 +167,7 @@ pub(super) fn actions_of(
 
 pub(super) fn remove_actions(
     connection: &Connection,
-    goblin: &str,
+    actor: &str,
     upto: i64,
     limit: usize,
 ) -> Result<Removed> {
@@ -178,7 +178,7 @@ pub(super) fn remove_actions(
            RETURNING octet_length(goblin) + coalesce(octet_length(commit_id), 0)
              + coalesce(octet_length(action), 0) + 64 AS bytes)
          SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone",
-        &[&goblin, &upto, &(limit as i64)],
+        &[&actor, &upto, &(limit as i64)],
     )?)
 }
 

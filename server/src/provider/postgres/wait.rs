@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_first_error_of_pending_statements_is_told() {
-        let told = |answers: Vec<Result<()>>, last: Result<u8>| {
+        let result_of = |answers: Vec<Result<()>>, last: Result<u8>| {
             let mut pending = Pending::default();
             for answer in answers {
                 pending.send(std::future::ready(answer));
@@ -127,9 +127,9 @@ mod tests {
             pending.wait_with(std::future::ready(last)).map_err(|error| error.code())
         };
         let failed = |code| Err(Error::new(code, "in a test"));
-        assert_eq!(told(vec![Ok(())], Ok(7)), Ok(7));
+        assert_eq!(result_of(vec![Ok(())], Ok(7)), Ok(7));
         let answers = vec![Ok(()), failed(Code::StorageFull), failed(Code::Internal)];
-        assert_eq!(told(answers, failed(Code::Internal).map(|()| 7)), Err(Code::StorageFull));
-        assert_eq!(told(vec![Ok(())], failed(Code::Contention).map(|()| 7)), Err(Code::Contention));
+        assert_eq!(result_of(answers, failed(Code::Internal).map(|()| 7)), Err(Code::StorageFull));
+        assert_eq!(result_of(vec![Ok(())], failed(Code::Contention).map(|()| 7)), Err(Code::Contention));
     }
 }

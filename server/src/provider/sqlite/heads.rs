@@ -26,8 +26,8 @@ pub(super) fn heads(connection: &Connection, after: &str, limit: usize) -> Resul
 fn head_of(row: &Row) -> rusqlite::Result<Result<(String, Head)>> {
     let (org, epoch): (String, String) = (row.get(0)?, row.get(1)?);
     let (commits, highest) = (row.get(2)?, row.get(3)?);
-    let (told, horizon, kept) = (row.get(4)?, row.get(5)?, row.get(6)?);
-    Ok(epoch_of(&epoch).map(|epoch| (org, Head { epoch, commits, highest, told, horizon, kept })))
+    let (promised_now, horizon, kept) = (row.get(4)?, row.get(5)?, row.get(6)?);
+    Ok(epoch_of(&epoch).map(|epoch| (org, Head { epoch, commits, highest, promised_now, horizon, kept })))
 }
 
 pub(super) fn put_head(connection: &Connection, org: &str, head: &Head) -> Result<()> {
@@ -35,10 +35,10 @@ pub(super) fn put_head(connection: &Connection, org: &str, head: &Head) -> Resul
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                ON CONFLICT DO UPDATE SET epoch = ?2, commits = ?3, highest = ?4, told = ?5, horizon = ?6,
                  kept = ?7";
-    let Head { epoch, commits, highest, told, horizon, kept } = head;
+    let Head { epoch, commits, highest, promised_now, horizon, kept } = head;
     let epoch = epoch_text(epoch)?;
     let mut put = connection.prepare_cached(sql).map_err(failed)?;
-    put.execute(params![org, epoch, commits, highest, told, horizon, kept]).map_err(failed)?;
+    put.execute(params![org, epoch, commits, highest, promised_now, horizon, kept]).map_err(failed)?;
     Ok(())
 }
 
@@ -54,13 +54,13 @@ pub(super) fn site(connection: &Connection) -> Result<Site> {
     let mut bytes = |name: &str| values.remove(name).ok_or_else(|| damaged(name));
     let mut text = |name: &str| String::from_utf8(bytes(name)?).map_err(|_| damaged(name));
     let mut number = |name: &str| text(name)?.parse::<u64>().map_err(|_| damaged(name));
-    let (generation, commits, told) = (number("generation")?, number("commits")?, number("told")?);
+    let (generation, commits, promised_now) = (number("generation")?, number("commits")?, number("told")?);
     Ok(Site {
         epoch: epoch_of(&text("epoch")?)?,
         last_epoch: epoch_of(&text("last_epoch")?)?,
         generation,
         commits,
-        told,
+        promised_now,
         schema: text("schema")?,
         cursor_key: bytes("cursor_key")?,
         seal_check: bytes("seal_check")?,
@@ -71,12 +71,12 @@ pub(super) fn site(connection: &Connection) -> Result<Site> {
 /// Stores everything but the number of commits, which [`count_commit`] stores.
 pub(super) fn put_site(connection: &Connection, site: &Site) -> Result<()> {
     let (epoch, last_epoch) = (epoch_text(&site.epoch)?, epoch_text(&site.last_epoch)?);
-    let (generation, told) = (site.generation.to_string(), site.told.to_string());
+    let (generation, promised_now) = (site.generation.to_string(), site.promised_now.to_string());
     for (name, bytes) in [
         ("epoch", epoch.as_bytes()),
         ("last_epoch", last_epoch.as_bytes()),
         ("generation", generation.as_bytes()),
-        ("told", told.as_bytes()),
+        ("told", promised_now.as_bytes()),
         ("schema", site.schema.as_bytes()),
         ("cursor_key", &site.cursor_key),
         ("seal_check", &site.seal_check),

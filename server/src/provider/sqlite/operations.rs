@@ -67,7 +67,7 @@ pub(super) fn append_operation(
 pub(super) fn append_action(connection: &Connection, a: &Action) -> Result<()> {
     let sql = "INSERT INTO actions (goblin, action, version, type, commitId, timestamp)
                VALUES (?1, ?2, ?3, ?6, ?4, ?5)";
-    run(connection, sql, params![a.goblin, a.state, a.v, a.commit, a.timestamp, a.kind.as_str()]).map(drop)
+    run(connection, sql, params![a.actor, a.state, a.v, a.commit, a.timestamp, a.kind.as_str()]).map(drop)
 }
 
 pub(super) fn purge_operations(
@@ -110,7 +110,7 @@ pub(super) fn actors(
 
 pub(super) fn actions_of(
     connection: &Connection,
-    goblin: &str,
+    actor: &str,
     below: i64,
     limit: usize,
 ) -> Result<Vec<ActionSize>> {
@@ -118,14 +118,14 @@ pub(super) fn actions_of(
         "SELECT rowid, type = 'persist', {ACTION_BYTES} FROM actions WHERE goblin = ?1 AND rowid < ?2
          ORDER BY rowid DESC LIMIT ?3"
     );
-    all(connection, &sql, params![goblin, below, limit as u64], |row| {
+    all(connection, &sql, params![actor, below, limit as u64], |row| {
         Ok(ActionSize { number: row.get(0)?, is_whole: row.get(1)?, bytes: row.get(2)? })
     })
 }
 
 pub(super) fn remove_actions(
     connection: &Connection,
-    goblin: &str,
+    actor: &str,
     upto: i64,
     limit: usize,
 ) -> Result<Removed> {
@@ -134,7 +134,7 @@ pub(super) fn remove_actions(
            (SELECT rowid FROM actions WHERE goblin = ?1 AND rowid <= ?2 ORDER BY rowid LIMIT ?3)
          RETURNING {ACTION_BYTES}"
     );
-    let gone = all(connection, &sql, params![goblin, upto, limit as u64], |row| row.get::<_, u64>(0))?;
+    let gone = all(connection, &sql, params![actor, upto, limit as u64], |row| row.get::<_, u64>(0))?;
     Ok(Removed { rows: gone.len() as u64, bytes: gone.iter().sum() })
 }
 
@@ -172,7 +172,7 @@ pub(super) fn rewrite_actions(
         "UPDATE actions SET action = ?2 WHERE rowid = ?1",
         from,
         |row| Ok((row.get::<_, String>(1)?, row.get::<_, Version>(2)?, row.get::<_, Vec<u8>>(3)?)),
-        |(goblin, v, bytes)| change(&goblin, v, &bytes),
+        |(actor, v, bytes)| change(&actor, v, &bytes),
     )
 }
 

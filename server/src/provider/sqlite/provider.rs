@@ -87,7 +87,7 @@ mod tests {
             last_epoch,
             generation: 0,
             commits: 0,
-            told: 0,
+            promised_now: 0,
             cursor_key,
             schema,
             seal_check,

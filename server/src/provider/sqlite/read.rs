@@ -140,8 +140,8 @@ impl<C: Deref<Target = Connection>> Snapshot for SqliteSnapshot<C> {
         operations::actors(&self.connection, org, after, more_than, limit)
     }
 
-    fn actions_of(&self, goblin: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
-        operations::actions_of(&self.connection, goblin, below, limit)
+    fn actions_of(&self, actor: &str, below: i64, limit: usize) -> Result<Vec<ActionSize>> {
+        operations::actions_of(&self.connection, actor, below, limit)
     }
 
     fn files(&self) -> &dyn FileReads {

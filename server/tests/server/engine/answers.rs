@@ -105,12 +105,12 @@ impl Reference {
     /// The `now` of a reply.
     pub fn tell_now(&mut self, org: &str, clock: u64) -> u64 {
         let head = self.heads.get_mut(org);
-        let known = head.as_ref().map_or(self.told, |head| head.told.max(head.highest));
+        let known = head.as_ref().map_or(self.promised_now, |head| head.promised_now.max(head.highest));
         let now = clock.max(known);
         if now > known + WRITE_MS_MAX / 2 {
             match head {
-                Some(head) => (head.told, head.commits) = (now, head.commits + 1),
-                None => self.told = now,
+                Some(head) => (head.promised_now, head.commits) = (now, head.commits + 1),
+                None => self.promised_now = now,
             }
         }
         now

@@ -11,7 +11,7 @@ use escale::limits::{DOCUMENT_BYTES_MAX, OPS_MAX, TEXT_CHARS_MAX, VERSION_MAX};
 use escale::model::schema::Schema;
 use escale::model::{Def, Name, Pk, Value};
 use escale_server::clock::ManualClock;
-use escale_server::engine::{Engine, Opening, Ran, Tx, first_site, renew_epoch};
+use escale_server::engine::{Engine, Opening, OperationTx, Ran, first_site, renew_epoch};
 use escale_server::mark::{Mark, MemoryMark};
 use escale_server::provider::{Document, MemoryDatabase, MemoryProvider, Place};
 use escale_server::seal::Seal;
@@ -65,7 +65,7 @@ fn settings_that_violate_r4_open_no_engine() {
 #[test]
 fn a_new_database_has_nothing_but_random_names() {
     let (one, other) = (first_site(NOON).unwrap(), first_site(NOON).unwrap());
-    assert_eq!((one.commits, one.told, one.generation), (0, 0, 0));
+    assert_eq!((one.commits, one.promised_now, one.generation), (0, 0, 0));
     assert_eq!((one.cursor_key.len(), one.epoch.ms()), (32, NOON));
     assert!(one.cursor_key != other.cursor_key && one.epoch != other.epoch);
 }
@@ -174,7 +174,7 @@ fn no_operation_of_a_request_begins_after_twenty_seconds() {
     let clock = ManualClock::at(NOON);
     let waits = |ms: u64| {
         let clock = clock.clone();
-        move |tx: &mut Tx<'_>, _: &Value| -> Ran {
+        move |tx: &mut OperationTx<'_>, _: &Value| -> Ran {
             tx.put("Note", note(&tx.now().to_string(), "one"))?;
             clock.advance(ms);
             Ok(Some(Value::from(tx.now() as i64)))
@@ -251,7 +251,7 @@ fn numbers_and_names_of_operations_have_their_bounds() {
 
 #[test]
 fn a_returned_value_is_at_most_as_large_as_a_document() {
-    let sized = |_: &mut Tx<'_>, args: &Value| -> Ran {
+    let sized = |_: &mut OperationTx<'_>, args: &Value| -> Ran {
         let bytes = args.as_u64().ok_or_else(|| Fault::new(Code::BadValue, "no number"))?;
         // A text of this length takes five bytes more.
         Ok(Some(Value::String("x".repeat(bytes as usize - 5))))

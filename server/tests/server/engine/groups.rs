@@ -246,7 +246,7 @@ proptest! {
         };
         let groups = reply.results.iter().filter(is_executed).count().div_ceil(GROUP);
         // A reply stores its `now` if the operations have not.
-        let commits = one.map_or(0, |head| head.commits as usize - usize::from(head.told > 0));
+        let commits = one.map_or(0, |head| head.commits as usize - usize::from(head.promised_now > 0));
         prop_assert_eq!(commits, groups);
     }
 }

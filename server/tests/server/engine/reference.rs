@@ -110,7 +110,7 @@ pub struct Known {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Head {
     pub highest: u64,
-    pub told: u64,
+    pub promised_now: u64,
     pub horizon: u64,
     pub commits: u64,
 }
@@ -167,7 +167,7 @@ pub struct Reference {
     /// Of each org in which something was executed.
     pub heads: BTreeMap<String, Head>,
     /// The highest `now` given in other orgs.
-    pub told: u64,
+    pub promised_now: u64,
     pub cursors: Vec<Cursor>,
     /// The document that the last operation expected to be of a version, and the highest number that left nothing.
     pub met: Option<Key>,
@@ -202,14 +202,14 @@ impl Reference {
             passed: 0,
             tries: BTreeMap::new(),
             heads: BTreeMap::new(),
-            told: 0,
+            promised_now: 0,
             cursors: Vec::new(),
         }
     }
 
     /// The counters of an org, as its next write finds them.
     pub fn head(&self, org: &str) -> Head {
-        self.heads.get(org).copied().unwrap_or(Head { told: self.told, ..Head::default() })
+        self.heads.get(org).copied().unwrap_or(Head { promised_now: self.promised_now, ..Head::default() })
     }
 
     /// The collections that hold a document with this data.
@@ -324,9 +324,9 @@ impl Reference {
                 self.tables.links.remove(&link(def));
             }
         }
-        let goblin = format!("{}/{}@{}", key.0, key.1, key.2);
+        let actor = format!("{}/{}@{}", key.0, key.1, key.2);
         let state = after.is_alive.then(|| after.map.clone());
-        self.tables.journal.push((goblin, state, v, run.id.to_owned()));
+        self.tables.journal.push((actor, state, v, run.id.to_owned()));
         if is_sync {
             self.tables.feed.push((key.clone(), v, old.union(&after.defs).cloned().collect()));
         }
@@ -451,7 +451,7 @@ impl Reference {
         let mut at_least = 0;
         loop {
             let mut head = self.head(asking.org);
-            let now = clock.max(head.told).max(head.highest + 1).max(at_least);
+            let now = clock.max(head.promised_now).max(head.highest + 1).max(at_least);
             let mut run = Run { asking, id: &op.id, now, kept: 0, changed: false, own: BTreeSet::new() };
             let before = self.tables.clone();
             let ran = self.run(&mut run, &op.act);

@@ -15,11 +15,14 @@ impl World {
         let snapshot = self.engine.as_ref().unwrap().provider().read().unwrap();
         let reference = &self.reference;
         let head = |(org, head): (String, escale_server::provider::Head)| {
-            let escale_server::provider::Head { commits, highest, told, horizon, .. } = head;
-            (org, Head { highest, told, horizon, commits })
+            let escale_server::provider::Head { commits, highest, promised_now, horizon, .. } = head;
+            (org, Head { highest, promised_now, horizon, commits })
         };
         let heads: BTreeMap<String, Head> = snapshot.heads("", 9).unwrap().into_iter().map(head).collect();
-        assert_eq!((&heads, snapshot.site().unwrap().told), (&reference.heads, reference.told));
+        assert_eq!(
+            (&heads, snapshot.site().unwrap().promised_now),
+            (&reference.heads, reference.promised_now)
+        );
         for ((org, name), (account, seq)) in &reference.sessions {
             let session = snapshot.session(org, name).unwrap().unwrap();
             assert_eq!((&session.account, session.seq), (account, *seq));
@@ -55,15 +58,15 @@ impl World {
     }
 
     fn journal(&self) -> Vec<Line> {
-        let line = |([goblin, commit, time, kind], state, v): JournalLine| {
+        let line = |([actor, commit, time, kind], state, v): JournalLine| {
             assert_eq!((kind.as_str(), time), ("persist", escale::journal::iso8601(v)));
             let state = state.map(|bytes| {
-                let (org, document) = goblin.split_once('/').unwrap();
+                let (org, document) = actor.split_once('/').unwrap();
                 let (class, pk) = document.split_once('@').unwrap();
                 let bytes = seal(self.is_sealed).open_state(Place { org, class, pk }, v, &bytes).unwrap();
                 escale::codec::Data::from_bytes(&bytes).unwrap().to_map().unwrap()
             });
-            (goblin, state, v, commit)
+            (actor, state, v, commit)
         };
         self.base.journal().into_iter().map(line).collect()
     }

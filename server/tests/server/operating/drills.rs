@@ -13,7 +13,7 @@ use escale::model::schema::Schema;
 use escale::model::{Def, Value};
 use escale_server::backup::{back_up, restore};
 use escale_server::clock::SystemClock;
-use escale_server::engine::{Engine, Opening, Ran, Tx, first_site, fresh_name};
+use escale_server::engine::{Engine, Opening, OperationTx, Ran, first_site, fresh_name};
 use escale_server::mark::Mark;
 use escale_server::provider::{Address, PostgresProvider};
 use escale_server::seal::Seal;
@@ -35,7 +35,7 @@ const COUNTERS: [&str; 2] = ["counter-1", "counter-2"];
 const NAME: &str = "site";
 
 /// Adds one to a note. Executed twice, or not at all, the operation shows in the sum.
-fn add(tx: &mut Tx<'_>, args: &Value) -> Ran {
+fn add(tx: &mut OperationTx<'_>, args: &Value) -> Ran {
     let id = args.as_str().ok_or_else(|| Fault::new(Code::BadValue, "an id"))?;
     let mut map = tx.get("Note", &[id])?.unwrap_or_else(|| note(id, "one"));
     let size = map.get("size").and_then(Value::as_u64).unwrap_or(0) as i64;

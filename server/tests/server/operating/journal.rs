@@ -30,7 +30,7 @@ fn lines(folder: &Path) -> Vec<Line> {
 #[test]
 fn each_document_written_is_a_persist_of_its_operation() {
     let world = operating();
-    let goblin = |id: &str| format!("o/Note@{}", escale::model::sha_s(id));
+    let actor = |id: &str| format!("o/Note@{}", escale::model::sha_s(id));
     let ops = vec![
         op("p", 1, "doc.put", put_args("a", "one")),
         op("refused", 2, "doc.delete", key_args("b")),
@@ -41,15 +41,15 @@ fn each_document_written_is_a_persist_of_its_operation() {
     let by_import = put(&world.engine, note("c", "one")).unwrap().unwrap();
     let v = |at: usize| reply.results[at].ok.as_ref().unwrap().v;
     let expected = [
-        (goblin("a"), false, v(0), "p".to_owned()),
-        (goblin("a"), true, v(2), "d".to_owned()),
-        (goblin("c"), false, by_import, format!("v{by_import}")),
+        (actor("a"), false, v(0), "p".to_owned()),
+        (actor("a"), true, v(2), "d".to_owned()),
+        (actor("c"), false, by_import, format!("v{by_import}")),
     ];
     let seen = lines(world.folder.path());
     assert_eq!(seen.len(), expected.len());
-    for ((goblin, deleted, v, kind, commit, time), expected) in seen.into_iter().zip(expected) {
+    for ((actor, deleted, v, kind, commit, time), expected) in seen.into_iter().zip(expected) {
         assert_eq!((kind.as_str(), time), ("persist", escale::journal::iso8601(v)));
-        assert_eq!((goblin, deleted, v, commit), expected);
+        assert_eq!((actor, deleted, v, commit), expected);
     }
 }
 

@@ -101,13 +101,13 @@ fn each_format_before_is_brought_up() {
         let commits = if format == 2 { 0 } else { 12 };
         assert_eq!((&site.epoch, &site.last_epoch, site.generation), (&epoch, &epoch, 1));
         assert_eq!((site.commits, &*site.cursor_key), (commits, &[7][..]));
-        assert_eq!(site.told, 70, "an org without a head was told up to the highest version of all");
-        let head = Head { epoch, commits, highest: 70, told: 8, horizon: 3, kept: 0 };
+        assert_eq!(site.promised_now, 70, "an org without a head was told up to the highest version of all");
+        let head = Head { epoch, commits, highest: 70, promised_now: 8, horizon: 3, kept: 0 };
         let heads = provider.read().unwrap().heads("", 9).unwrap();
         let operation = provider.read().unwrap().operation("o", "x", "a").unwrap().unwrap();
         let state = Some(b"state".to_vec());
-        let (goblin, commit, timestamp) = ("o/C@p".into(), "\u{e9}".into(), String::new());
-        let action = Action { goblin, kind: ActionType::Persist, state, v: 7, commit, timestamp };
+        let (actor, commit, timestamp) = ("o/C@p".into(), "\u{e9}".into(), String::new());
+        let action = Action { actor, kind: ActionType::Persist, state, v: 7, commit, timestamp };
         let kept = operation.bytes() + action.bytes();
         assert_eq!(heads, [("o".to_owned(), Head { kept, ..head.clone() }), ("p".to_owned(), head)]);
         let mut tx = provider.write("o", std::time::Duration::ZERO).unwrap();

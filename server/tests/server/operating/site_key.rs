@@ -288,8 +288,8 @@ fn a_state_of_the_journal_in_clear_does_not_open() {
     let found = raw.query_row("SELECT goblin, version, action FROM actions", [], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?))
     });
-    let (goblin, v, stored): (String, u64, Vec<u8>) = found.unwrap();
-    let at = Place::of_goblin(&goblin).unwrap();
+    let (actor, v, stored): (String, u64, Vec<u8>) = found.unwrap();
+    let at = Place::of_actor(&actor).unwrap();
     let clear = in_clear(at, v, &stored);
     assert_eq!(code(seal().open_state(at, v, &clear)), Code::StorageFailed);
 }

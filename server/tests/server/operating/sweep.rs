@@ -195,7 +195,7 @@ fn the_devices_sweep_removes_what_the_queries_remove_but_for_what_is_not_accepte
             .zip(&rows)
             .map(|(rowid, (actor, kind, accepted, day))| ActionMeta {
                 rowid,
-                goblin: format!("a{actor}"),
+                actor: format!("a{actor}"),
                 kind: ActionType::parse(KINDS[*kind as usize]),
                 accepted: *accepted,
                 timestamp: iso8601(NOON + day * DAY),

@@ -53,7 +53,7 @@ async fn a_request_that_takes_too_long_is_answered_without_its_end() {
     let World { folder, clock, engine } = operating();
     let (end, ends) = mpsc::channel::<()>();
     let ends = Mutex::new(ends);
-    let wait = move |tx: &mut escale_server::engine::Tx<'_>, _: &Value| {
+    let wait = move |tx: &mut escale_server::engine::OperationTx<'_>, _: &Value| {
         ends.lock().unwrap().recv().unwrap();
         tx.put("Note", note("late", "one"))?;
         Ok(None)

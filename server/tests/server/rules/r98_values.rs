@@ -41,7 +41,9 @@ fn r98_each_way_to_write_a_document_meets_the_rules() {
     let (folder, clock) = (quick_folder(), ManualClock::at(NOON));
     let engine = open(folder.path(), &clock, RULED);
     let put = |title: &'static str| {
-        move |tx: &mut escale_server::engine::Tx<'_>, _: &Value| tx.put("Task", task(title)).map(|()| None)
+        move |tx: &mut escale_server::engine::OperationTx<'_>, _: &Value| {
+            tx.put("Task", task(title)).map(|()| None)
+        }
     };
     let engine = engine.operation("task.long", put("Butter")).unwrap();
     let engine = engine.operation("task.fine", put("Rice")).unwrap();

@@ -136,7 +136,7 @@ fn a_server_sweeps_its_journal_and_every_state_that_stays_is_whole() {
     let settings = Settings { journal_max: 3, ..Settings::default() };
     let world = stored(settings, Seal::clear());
     world.one("ann", "s", "doc.put", large("a", 2_000));
-    let goblin = format!("o/Note@{}", escale::model::sha_s("a"));
+    let actor = format!("o/Note@{}", escale::model::sha_s("a"));
     let mut longest = 0;
     for round in 0..40 {
         for n in 0..8 {
@@ -144,7 +144,7 @@ fn a_server_sweeps_its_journal_and_every_state_that_stays_is_whole() {
             assert!(world.one("ann", &id, "doc.patch", patch_args("a", "n", text(100 + n))).ok.is_some());
         }
         world.engine.purge().unwrap();
-        let states = &world.states(&Seal::clear())[&goblin];
+        let states = &world.states(&Seal::clear())[&actor];
         assert_eq!(states.last().unwrap().as_ref().unwrap()["n"], text(107));
         longest = longest.max(states.len());
         let (head, rows) = world.kept();

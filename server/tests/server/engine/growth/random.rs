@@ -159,7 +159,7 @@ fn a_request_adds_ten_times_its_bytes_and_64_kib_at_most() {
             for one in found.iter().filter(|one| !one.document.deleted && !one.class.starts_with('#')) {
                 let at = one.place();
                 let data = Data::from_bytes(&seal().open_document(at, &one.document).unwrap()).unwrap();
-                assert_eq!(states[&at.goblin()].last().unwrap().as_ref(), Some(&data.to_map().unwrap()));
+                assert_eq!(states[&at.actor()].last().unwrap().as_ref(), Some(&data.to_map().unwrap()));
             }
         }
     }

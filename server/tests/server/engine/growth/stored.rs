@@ -132,11 +132,11 @@ impl Stored {
         let mut rows = statement.query([]).unwrap();
         let mut states: States = BTreeMap::new();
         while let Some(row) = rows.next().unwrap() {
-            let (goblin, kind): (String, String) = (row.get(0).unwrap(), row.get(1).unwrap());
+            let (actor, kind): (String, String) = (row.get(0).unwrap(), row.get(1).unwrap());
             let (v, action): (u64, Option<Vec<u8>>) = (row.get(2).unwrap(), row.get(3).unwrap());
             let opened =
-                action.map(|bytes| seal.open_state(Place::of_goblin(&goblin).unwrap(), v, &bytes).unwrap());
-            let own = states.entry(goblin.clone()).or_default();
+                action.map(|bytes| seal.open_state(Place::of_actor(&actor).unwrap(), v, &bytes).unwrap());
+            let own = states.entry(actor.clone()).or_default();
             let state = match (kind.as_str(), opened) {
                 ("persist", opened) => {
                     opened.map(|bytes| Data::from_bytes(&bytes).unwrap().to_map().unwrap())
