@@ -100,7 +100,7 @@ pub fn targets(folder: &str, name: &str) -> Vec<String> {
         return Vec::new();
     }
     let path = files::resolve(folder, name);
-    if path.ends_with(".mjs") {
+    if std::path::Path::new(&path).extension().is_some_and(|extension| extension == "mjs") {
         return vec![path];
     }
     let stem = path.strip_suffix(".js").unwrap_or(&path);
