@@ -308,7 +308,8 @@ export class Engine {
       const earlier = (yield* write.get(OPERATIONS, keyOfOperation(account, op.after)))?.value;
       if (!earlier || earlier.refused) throw new Fault("order_held", "C", "it waits for another one");
     }
-    let [result, place] = [undefined, {}];
+    let result;
+    let place = {};
     try {
       if (refusal) throw refusal;
       const value = yield* this.execute(write, op);
