@@ -11,7 +11,7 @@ import { purgeSome } from "./purge.mjs";
 import { Reader } from "./reader.mjs";
 import { run } from "./run.mjs";
 import { classesOf } from "./schema.mjs";
-import { HEAD, keyOf, keyOfOperation, META, OPERATIONS, ORGS, READERS, rowOf, SESSIONS } from "./tables.mjs";
+import { conflictRow, HEAD, keyOf, keyOfOperation, META, OPERATIONS, ORGS, READERS, SESSIONS } from "./tables.mjs";
 import { same, sizeOf } from "./values.mjs";
 import { Write } from "./write.mjs";
 
@@ -309,7 +309,7 @@ export class Engine {
       if (!earlier || earlier.refused) throw new Fault("order_held", "C", "it waits for another one");
     }
     let result;
-    let place = {};
+    let met;
     try {
       if (refusal) throw refusal;
       const value = yield* this.execute(write, op);
@@ -320,10 +320,11 @@ export class Engine {
       const fault = this.judge(error, `${org}\n${account}\n${session}`, op);
       write = makeWrite();
       result = { id: op.id, fault: fault.toMap() };
-      if (fault.met) place = { met: fault.met };
+      met = fault.met;
     }
+    const kept = { v: write.given, refused: !result.ok, name: op.name, result };
     // No document: a refused write of a few bytes would keep all of a large one.
-    const kept = { v: write.given, refused: !result.ok, name: op.name, result: place.met ? { id: op.id, fault: without(result.fault, new Set(["doc"])) } : result, ...place };
+    if (met) Object.assign(kept, { met, result: { id: op.id, fault: without(result.fault, new Set(["doc"])) } });
     write.set(OPERATIONS, key, { v: Math.max(1, this.clock()), at: now, state: "alive", value: kept });
     count(write);
     this.attempts.delete(`${org}\n${account}\n${session}`);
@@ -342,8 +343,7 @@ export class Engine {
     const cls = known.met && result === known.result && this.classes.get(known.met[0]);
     if (!cls) return result;
     const [, pk] = known.met;
-    const found = yield* write.document(cls, pk);
-    return { ...result, fault: { ...result.fault, doc: found ? rowOf(pk, found) : { pk, v: 0, deleted: true } } };
+    return { ...result, fault: { ...result.fault, doc: conflictRow(pk, yield* write.document(cls, pk)) } };
   }
   /**
    * The fault that is the result of an operation. Throws one that leaves it unexecuted, up to the tenth attempt: nothing of

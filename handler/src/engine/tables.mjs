@@ -37,6 +37,9 @@ export const keyOfValue = (value) => keyOf(`${value}`.length > 200 ? shaS(value)
 /** A stored document as a row of the wire. */
 export const rowOf = (pk, { v, deleted, data }) => (deleted ? { pk, v, deleted } : { pk, v, maxLife: data.maxLife ?? undefined, data });
 
+/** The row that a conflict names: also one of no document, which counts as deleted. */
+export const conflictRow = (pk, found) => (found ? rowOf(pk, found) : { pk, v: 0, deleted: true });
+
 /** A row of a document's table as a document; an item below the floor of its tree is deleted, at the floor. */
 export function documentOf({ v, at, state, value }, floor) {
   return v < floor ? { ...value, v: floor, at, deleted: true } : { ...value, v, at, deleted: state !== "alive" };

@@ -4,7 +4,7 @@
 import { Fault } from "./fault.mjs";
 import { isPromise } from "./run.mjs";
 import { checkData, linksOf, treeOf } from "./schema.mjs";
-import { documentOf, GRAVES, keyOfOperation, keyOfValue, NO_TREE, OPERATIONS, rowOf, TREES, uniqueTable } from "./tables.mjs";
+import { conflictRow, documentOf, GRAVES, keyOfOperation, keyOfValue, NO_TREE, OPERATIONS, TREES, uniqueTable } from "./tables.mjs";
 import { isMap, own, same } from "./values.mjs";
 
 const ITEMS_MAX = 100_000;
@@ -200,8 +200,7 @@ export class Write {
       const v = cls.isNumbered ? earlier.result.ok.trees?.find(isTheTree)?.[2] : earlier.v;
       holds = (old && old.v <= v) || (v === 0 && isGone);
     }
-    const doc = old ? rowOf(pk, old) : { pk, v: 0, deleted: true };
-    if (!holds) throw new Fault("version_conflict", "A", "the document has another version", { phase: 1, doc, met: [cls.name, pk] });
+    if (!holds) throw new Fault("version_conflict", "A", "the document has another version", { phase: 1, doc: conflictRow(pk, old), met: [cls.name, pk] });
   }
 }
 
