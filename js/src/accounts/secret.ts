@@ -1,6 +1,7 @@
 /** X of each kind of secret, the wrap of K under it, and the proof that it is known (R73, R74). */
 
 import { fourBytes, hmac, join, seal, sha256, toText, unseal, utf8, type Bytes } from "../shared.js";
+import { LONE_SURROGATE } from "../base/unicode.js";
 import { fault } from "./faults.js";
 import { derive, fromPassphrase, lengthAnd, pack, saltOf, sharedKey, type Owner } from "./formulas.js";
 
@@ -37,7 +38,7 @@ export interface Secret {
 /** The secret of a passphrase. It takes a third of a second. */
 export const passphraseSecret = async (owner: Owner, passphrase: string, rounds = ROUNDS_MIN): Promise<Secret> => {
   // Half of a surrogate pair would arrive as U+FFFD, and `open` refuses it.
-  if (/\p{Surrogate}/u.test(passphrase)) throw fault("bad_option", "passphrase: not well-formed Unicode");
+  if (LONE_SURROGATE.test(passphrase)) throw fault("bad_option", "passphrase: not well-formed Unicode");
   return { x: await fromPassphrase(passphrase, await saltOf(owner), rounds), by: "passphrase", id: "passphrase", rounds };
 };
 

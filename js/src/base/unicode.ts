@@ -2,7 +2,8 @@
 
 import { raise } from "./errors.js";
 
-const LONE_SURROGATE = /\p{Surrogate}/u;
+/** Half of a surrogate pair. */
+export const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
  * Refuses half of a surrogate pair. It is no character and has no UTF-8 form: it would arrive as U+FFFD, and name another

@@ -36,14 +36,16 @@ export async function transact<T>(
   work: (transaction: IDBTransaction) => Promise<T>,
 ): Promise<T> {
   const transaction = database.transaction(Array.from(database.objectStoreNames), mode, { durability });
-  const working = work(transaction).catch((error: unknown) => {
+  try {
+    const [result] = await Promise.all([work(transaction), settled(transaction)]);
+    return result;
+  } catch (error) {
     try {
+      // Also one that was silent too long: it would happen after its failure was told.
       transaction.abort();
     } catch {
       // The request that failed has ended it.
     }
     throw error;
-  });
-  const [result] = await Promise.all([working, settled(transaction)]);
-  return result;
+  }
 }

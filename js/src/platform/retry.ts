@@ -1,4 +1,4 @@
-/** Pauses between attempts. */
+/** Pauses between attempts, and the time that a call has. */
 
 /** The result of a call. One that does not settle in this time fails: browsers and adapters exist that never answer. */
 export const inTime = <T>(call: PromiseLike<T>, ms: number): Promise<T> =>

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { ROOT } from "../../packaging/project.mjs";
 
 const dist = `${ROOT}/js/dist`;
-const { openDatabase, settled } = await import(`${dist}/platform/database.js`);
+const { openDatabase, settled, transact } = await import(`${dist}/platform/database.js`);
 const { inTime } = await import(`${dist}/platform/retry.js`);
 const { enter } = await import(`${dist}/accounts/entry.js`);
 const { recover, signUp } = await import(`${dist}/accounts/manage.js`);
@@ -48,6 +48,14 @@ test("a database without any event counts as failed, and closes if it opens afte
   opening.onsuccess({ target: opening });
   assert.ok(isClosed);
   assert.equal((await failed(settled({}), 40_000))[0].name, "TimeoutError", "a transaction that never ends");
+});
+
+test("a transaction that is silent too long is aborted: it must not happen after its failure was told", async (t) => {
+  const failed = time(t);
+  let isAborted = false;
+  const database = { objectStoreNames: ["a"], transaction: () => ({ abort: () => (isAborted = true) }) };
+  const [error] = await failed(transact(database, "readwrite", "strict", async () => 7), 40_000);
+  assert.deepEqual([error.name, isAborted], ["TimeoutError", true]);
 });
 
 test("an account is entered though IndexedDB is silent, and an adapter that never answers is offline", async (t) => {
