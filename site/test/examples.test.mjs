@@ -42,7 +42,7 @@ const ON_REFERENCE = {
 const execute = promisify(execFile);
 
 /** The pages of the reference that have a program, with the schema of their server. */
-const OF_REFERENCE = { "status.md": { Note: { key: ["id"] } } };
+const PAGES = { "status.md": { Note: { key: ["id"] } } };
 
 /** The guides whose program signs up: the server takes the schema of the program itself. */
 const WITH_ACCOUNTS = new Set(["assigned-to-me.md", "signing-out.md"]);
@@ -92,7 +92,7 @@ for (const guide of guides) {
   });
 }
 
-for (const [page, schema] of Object.entries(OF_REFERENCE)) {
+for (const [page, schema] of Object.entries(PAGES)) {
   const code = programOf(await readFile(join(ROOT, "docs", page), "utf8"));
   codes.push(code);
   test(`the program of docs/${page} runs`, { timeout: 90_000 }, async (t) => {
