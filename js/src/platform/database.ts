@@ -41,7 +41,7 @@ export async function transact<T>(
     return result;
   } catch (error) {
     try {
-      // Also one that was silent too long: it would happen after its failure was told.
+      // Also one that was silent too long: it would happen after its failure was reported.
       transaction.abort();
     } catch {
       // The request that failed has ended it.

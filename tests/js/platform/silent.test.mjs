@@ -50,7 +50,7 @@ test("a database without any event counts as failed, and closes if it opens afte
   assert.equal((await failed(settled({}), 40_000))[0].name, "TimeoutError", "a transaction that never ends");
 });
 
-test("a transaction that is silent too long is aborted: it must not happen after its failure was told", async (t) => {
+test("a transaction that is silent too long is aborted: it must not happen after its failure was reported", async (t) => {
   const failed = time(t);
   let isAborted = false;
   const database = { objectStoreNames: ["a"], transaction: () => ({ abort: () => (isAborted = true) }) };
