@@ -275,40 +275,40 @@ impl Live {
         if !self.is_decided() && self.withheld.is_empty() && !is_news {
             return Ok(());
         }
-        let before = seat.defs().clone();
-        let all = before.union(&self.withheld);
-        let doubtful: HashSet<Def> = match &doubt {
-            Doubt::All => all.cloned().collect(),
-            Doubt::Defs(defs) => all.filter(|def| defs.contains(*def)).cloned().collect(),
+        let until = self.until.filter(|_| matches!(doubt, Doubt::Defs(_)));
+        let has = |def: &Def| seat.defs().contains(def) || self.withheld.contains(def);
+        let doubtful: Vec<Def> = match doubt {
+            Doubt::All => seat.defs().union(&self.withheld).cloned().collect(),
+            Doubt::Defs(defs) => defs.into_iter().filter(has).collect(),
         };
         if doubtful.is_empty() && !is_news {
             return Ok(());
         }
-        let until = self.until.filter(|_| matches!(doubt, Doubt::Defs(_)));
         let server = Arc::clone(&self.server);
         let turn = server.decisions.acquire().await;
-        let Decided { kept, withdrawn, blocked, v, .. } =
-            self.decide(doubtful.iter().cloned().collect()).await?;
+        let Decided { kept, withdrawn, blocked, v, .. } = self.decide(doubtful).await?;
         drop(turn);
         // The others may end earlier than these.
         self.until = self.until.into_iter().chain(until).min();
-        let kept: HashSet<Def> = before.difference(&doubtful).cloned().chain(kept).collect();
-        let blocked: HashSet<Def> = self.withheld.difference(&doubtful).cloned().chain(blocked).collect();
+        let fresh: Vec<Def> = kept.difference(seat.defs()).cloned().collect();
+        let gone: HashSet<&Def> =
+            withdrawn.iter().chain(&blocked).filter(|def| seat.defs().contains(*def)).collect();
         let lost = withdrawn.iter().chain(blocked.difference(&self.withheld));
-        let mut changed: Vec<Def> = lost.chain(kept.difference(&before)).cloned().collect();
+        let mut changed: Vec<Def> = lost.chain(&fresh).cloned().collect();
         if is_news && changed.is_empty() {
             changed.extend(kept.iter().chain(&blocked).min().cloned());
         }
-        if kept != before {
-            let fresh: Vec<Def> = kept.difference(&before).cloned().collect();
-            seat.listen(kept);
+        if !fresh.is_empty() || !gone.is_empty() {
+            let stays = seat.defs().iter().filter(|def| !gone.contains(*def));
+            seat.listen(stays.chain(&fresh).cloned().collect());
             // Their parents decide over them again.
             self.note_items(&fresh).await?;
         }
-        self.withheld = blocked;
+        self.withheld.retain(|def| !kept.contains(def) && !withdrawn.contains(def));
+        self.withheld.extend(blocked.iter().cloned());
         if seat.is_new() {
             // The confirmation says it, and the session pulls the others after that.
-            self.take_back(&before.difference(seat.defs()).collect());
+            self.take_back(&gone);
             return Ok(());
         }
         changed.sort();
