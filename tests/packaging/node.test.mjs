@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile, readdir, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
 
@@ -24,6 +24,19 @@ test("it holds one wasm, the modules of each entry with their types, a README an
   assert.deepEqual(typed.filter((name) => !files.includes(name)), []);
   const { size, unpackedSize } = project.packed;
   console.log(`# ${files.length} files, ${size} bytes packed, ${unpackedSize} bytes unpacked`);
+});
+
+test("its types import no file that it lacks", async () => {
+  const files = project.packed.files.map(({ path }) => path);
+  const missing = [];
+  for (const file of files.filter((path) => path.endsWith(".d.ts"))) {
+    const types = await readFile(join(ROOT, "pkg", file), "utf8");
+    for (const [, path] of types.matchAll(/(?:from|import\() ?"(\.[^"]+)"/g)) {
+      const imported = posix.join(posix.dirname(file), path.replace(/\.js$/, ".d.ts"));
+      if (!files.includes(imported)) missing.push(`${file}: ${path}`);
+    }
+  }
+  assert.deepEqual(missing, []);
 });
 
 test("what a page loads of it stays within its budget", async () => {

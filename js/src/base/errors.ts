@@ -41,12 +41,14 @@ export class EscaleError extends Error {
   /** @internal */
   constructor(error: CoreError, cause?: unknown) {
     super(error.message, cause === undefined ? undefined : { cause });
+    // V8 keeps the functions on the stack until somebody reads it, and with them documents that outlive their session.
+    void this.stack;
     this.name = "EscaleError";
     this.code = error.code as ErrorCode;
     this.kind = KINDS[error.kind];
     this.retryable = error.retryable;
     // The wasm has no cure for a code that this side raises too.
-    this.cure = error.cure === "" ? ((RAISED_HERE as Faults)[this.code]?.[1] ?? "") : error.cure;
+    this.cure = error.cure || ((RAISED_HERE as Faults)[this.code]?.[1] ?? "");
   }
 
   /** All fields, for logs: `JSON.stringify` leaves out the message of an `Error`. */

@@ -57,14 +57,18 @@ const use = (page, options) =>
     const collection = session.collection("Note", {});
     const [{ text }] = await collection.whenReady();
     const operation = session.put("Note", { id: "mine", text: [...text].reverse().join("") });
-    session.live("Note", {}, () => {});
+    const errors = [];
+    session.live("Note", {}, (documents) => {
+      // An error, too, that was made while documents were at hand.
+      session.get("None", documents.map(({ id }) => id)).catch((error) => errors.push(error));
+    });
     await operation.saved;
     if (options.mode !== "avion") await operation.accepted;
     await session.get("Note", ["a"]);
     await session.query("Note").docs();
     await session.history("Note", ["mine"]);
     await session.inspect();
-    Object.assign(window.page.sessions.main, { collection, operation, refused: session.refused });
+    Object.assign(window.page.sessions.main, { collection, operation, errors, refused: session.refused });
     return window.made.splice(0);
   }, options);
 
