@@ -156,7 +156,12 @@ fn is_of_size(file: &File, size: u64) -> bool {
 }
 
 /// Gives a deadline to an object, if nothing references it any more.
-fn end_reference(tx: &mut (impl Edit + ?Sized), org: &str, sha: &str, until: u64) -> Result<()> {
+pub(in crate::engine) fn end_reference(
+    tx: &mut (impl Edit + ?Sized),
+    org: &str,
+    sha: &str,
+    until: u64,
+) -> Result<()> {
     let files = tx.snapshot().files();
     let is_over = files.referring(org, sha, 1)?.is_empty() && files.lists_of(org, sha, 1)?.is_empty();
     if let Some(file) = files.file(org, sha)?.filter(|_| is_over) {

@@ -101,7 +101,8 @@ impl Filing<'_> {
                 let is_free =
                     files.referring(org, sha, 1)?.is_empty() && files.lists_of(org, sha, 1)?.is_empty();
                 if apply && is_free {
-                    lock.tx.edit_files().remove_file(org, sha)?;
+                    let now = lock.time.unwrap_or_else(|| self.clock.now_ms());
+                    self.remove_row(&mut lock, org, sha, now)?;
                     self.commit(lock)?;
                 }
                 tell(Side::Lost { is_referenced: !is_free }, org, sha)?;

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use escale::Result;
 
+use crate::engine::effects::file_references::end_reference;
 use crate::engine::files::filing::Filing;
+use crate::engine::tx::lock::OrgLock;
 use crate::provider::{File, Purge};
 
 /// Objects that lose their rows in one transaction.
@@ -59,25 +61,27 @@ impl Filing<'_> {
                 lock.tx.edit_files().put_file(org, sha, &File { until: None, ..file })?;
                 continue;
             }
-            let chunks: BTreeSet<String> = files.chunks(org, sha)?.into_iter().collect();
-            room = room.saturating_sub(chunks.len());
-            lock.tx.edit_files().remove_file(org, sha)?;
+            room = room.saturating_sub(self.remove_row(&mut lock, org, sha, now)?);
             let purge = Purge { at: now + self.settings.purge_ms(), is_claimed: false };
             lock.tx.edit_files().put_purge(org, &file.name, &purge)?;
-            // A session may know from a moment ago that the server keeps a chunk for so long.
-            let until = Some(now + self.settings.upload_ms());
-            for chunk in chunks {
-                let files = lock.tx.snapshot().files();
-                let is_over =
-                    files.referring(org, &chunk, 1)?.is_empty() && files.lists_of(org, &chunk, 1)?.is_empty();
-                if let Some(file) = files.file(org, &chunk)?.filter(|_| is_over) {
-                    lock.tx.edit_files().put_file(org, &chunk, &File { until, ..file })?;
-                }
-            }
             n += 1;
         }
         self.commit(lock)?;
         Ok(Some(n))
+    }
+
+    /// Removes the row of an object that nothing references. Chunks that nothing else lists get a deadline. Returns how many
+    /// chunks it listed.
+    pub(super) fn remove_row(&self, lock: &mut OrgLock, org: &str, sha: &str, now: u64) -> Result<usize> {
+        let files = lock.tx.snapshot().files();
+        let chunks: BTreeSet<String> = files.chunks(org, sha)?.into_iter().collect();
+        lock.tx.edit_files().remove_file(org, sha)?;
+        // A session may know from a moment ago that the server keeps a chunk for so long.
+        let until = now + self.settings.upload_ms();
+        for chunk in &chunks {
+            end_reference(lock.tx.as_mut(), org, chunk, until)?;
+        }
+        Ok(chunks.len())
     }
 
     /// Removes the bytes of objects whose lines are due. A claim comes first, so that no upload ends under such a name.

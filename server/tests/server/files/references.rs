@@ -399,6 +399,26 @@ fn an_audit_finds_damaged_bytes_and_says_whether_a_document_needs_them() {
     assert_eq!(world.until(&sha_of(b"one")), None, "the document keeps its reference");
 }
 
+/// The database is from an old copy, and the store has swept a list since then.
+#[test]
+fn an_audit_that_forgets_a_list_gives_its_chunks_a_deadline() {
+    let world = open(SCHEMA, Settings::default(), Seal::clear());
+    let (chunk, end) = (vec![7; 1 << 20], b"end");
+    let long = list(&[&chunk, end]);
+    for object in [&plain(&chunk), &plain(end), &long] {
+        world.put("x", object).unwrap();
+    }
+    assert_eq!(world.until(&sha_of(&chunk)), None, "the list has it");
+    for (org, name) in world.files.all().into_iter().filter(|(_, name)| name.starts_with(long.sha())) {
+        world.files.delete(&org, &name).unwrap();
+    }
+    let audit = Filing::of(&world.engine).audit_files(true, &mut |_, _, _| Ok(())).unwrap();
+    assert_eq!(audit, Audit { objects: 3, lost: 1, ..Audit::default() });
+    for bytes in [&chunk[..], end] {
+        assert!(world.until(&sha_of(bytes)).is_some(), "nothing lists it any more");
+    }
+}
+
 #[test]
 fn an_audit_names_an_org_that_the_database_does_not_know_and_leaves_its_objects() {
     let world = open(SCHEMA, Settings::default(), Seal::clear());
