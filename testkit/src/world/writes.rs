@@ -117,9 +117,9 @@ impl Ledger {
 
     /// Replaces an operation by another. A device that was restored may have forgotten that the operation was
     /// already replaced or discarded; a failed one may have been discarded, too. The new operation is then
-    /// exempt from the order, because later operations may be executed already.
-    fn replace(&mut self, id: &str, by: String) {
-        let (mut place, keys) =
+    /// exempt from the order, because later operations may be executed already. `keys` are its documents, if they are others.
+    fn replace(&mut self, id: &str, by: String, keys: Option<BTreeSet<Key>>) {
+        let (mut place, before) =
             self.ops.get(id).map(|issued| (issued.place, issued.keys.clone())).unwrap_or_default();
         let end = self.ops.get(id).and_then(|issued| issued.end.as_ref());
         let is_undone = matches!(end, Some(End::Discarded)) && self.may_forget_discards;
@@ -127,6 +127,7 @@ impl Ledger {
         if is_undone || earlier.is_some_and(|earlier| earlier != by) {
             place = 0;
         }
+        let keys = keys.unwrap_or(before);
         self.ops.insert(by, Issued { place, keys, saved: false, is_remembered: true, end: None });
     }
 
@@ -328,7 +329,7 @@ impl<S: Backend> World<S> {
         let at = self.clients[client].clock(self.now).wall_ms;
         let new = make_id(at, &mut self.sources[client + 1]).expect("an id");
         let ledger = &mut self.clients[client].ledger;
-        ledger.replace(&id, new.clone());
+        ledger.replace(&id, new.clone(), None);
         if let Some(issued) = ledger.ops.get_mut(&id) {
             issued.end = Some(End::AmendedBy(new.clone()));
         }
@@ -367,10 +368,15 @@ impl<S: Backend> World<S> {
         note!(self, "client {client} > {effect:?}");
         let server = &self.server;
         let of = self.clients[client].setup.tenant;
-        let ledger = &mut self.clients[client].ledger;
         if let Effect::Amended { id, by } = &effect {
-            ledger.replace(id, by.clone());
+            // The policy leaves out what the server's documents already are. The operation then has no place among the
+            // writes of those documents any more.
+            let machine = self.clients[client].machine.as_ref().expect("an open client");
+            let replacement = machine.operations().into_iter().find(|(op, _)| op.state.issued.id == *by);
+            let keys = replacement.map(|(op, _)| self.clients[client].ledger.concerned(op).keys.clone());
+            self.clients[client].ledger.replace(id, by.clone(), keys);
         }
+        let ledger = &mut self.clients[client].ledger;
         // An operation whose bytes are lost here is refused even before it is saved.
         let unsaved: Option<String> = match &effect {
             Effect::Refused { id, error } if error.code() == Code::LocalDataLost => {
