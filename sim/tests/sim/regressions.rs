@@ -526,3 +526,43 @@ fn r12_an_operation_that_lost_its_number_is_in_doubt_until_it_is_answered() {
         ],
     );
 }
+
+/// The database was restored to a copy from before a list was swept. The audit forgot the list, and its chunks stayed for ever.
+#[test]
+fn r26_an_audit_that_forgets_a_list_gives_its_chunks_a_deadline() {
+    replay(
+        "files",
+        924_301,
+        &[
+            Action::AddFile { client: 0, doc: 27, files: 97 },
+            Action::Wait { ticks: 69 },
+            Action::Delete { doc: 26 },
+            Action::Delete { doc: 27 },
+            Action::Wait { ticks: 154 },
+            Action::BackUp,
+            Action::Sleep { hours: 174 },
+            Action::Sleep { hours: 97 },
+            Action::Restore,
+        ],
+    );
+}
+
+/// A policy left out a part of a batch whose document the server had deleted, too. The check went on to hold the batch to
+/// its place among the writes of that document.
+#[test]
+fn r12_an_amended_batch_has_no_place_among_the_writes_of_a_document_that_it_left_out() {
+    replay(
+        "files",
+        994_373,
+        &[
+            Action::Op { client: 0, what: 107, doc: 11, arg: 99 },
+            Action::Op { client: 0, what: 202, doc: 1, arg: 52 },
+            Action::Op { client: 0, what: 110, doc: 0, arg: 32 },
+            Action::Op { client: 0, what: 38, doc: 25, arg: 14 },
+            Action::Op { client: 0, what: 222, doc: 25, arg: 125 },
+            Action::Subscribe { client: 0, def: 18 },
+            Action::AddFile { client: 1, doc: 26, files: 120 },
+            Action::Op { client: 0, what: 234, doc: 25, arg: 30 },
+        ],
+    );
+}
