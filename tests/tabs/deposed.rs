@@ -3,8 +3,10 @@
 
 use escale::Code;
 use escale::journal::Retention;
+use escale::memory::Content;
+use escale::model::{Def, Value};
 use escale::store::MemoryDevice;
-use escale::sync::{Event, TabEvent};
+use escale::sync::{Event, TabEvent, Write};
 
 use super::ends::{Play, id, open as open_tab, put};
 use super::inbox::{FULL, document, issue_twice, whole};
@@ -12,6 +14,7 @@ use super::regressions::{NOW, lead, open, poll, settle};
 use super::tab::{Fault, Tab, Task};
 use super::told::Told;
 use escale_testkit::client::Call;
+use escale_testkit::schema::name;
 
 fn ids(tab: &Tab) -> Vec<String> {
     tab.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect()
@@ -151,6 +154,45 @@ fn a_history_is_answered_although_the_store_cannot_be_opened_again() {
     step(tab, Some(closed));
     let ends: Vec<_> = tab.past.iter().map(|past| past.as_ref().map_err(escale::Error::code)).collect();
     assert_eq!(ends, [Err(Code::StorageClosed)]);
+}
+
+/// A tab followed when it had the store opened again, and led when the answer came. Another tab had replaced the records that
+/// it expected. It took the store for a wiped one, wrote it anew, and the documents at rest had to come from the server again.
+#[test]
+fn r14_a_store_is_not_judged_by_what_a_follower_expected_of_it() {
+    let mut play = Play::new(1);
+    let put = |size: i64| Write {
+        id: id(4),
+        name: "doc.put".to_owned(),
+        args: Value::from([
+            ("class", "Doc".into()),
+            ("data", Value::from([("id", Value::from("id4")), ("size", size.into())])),
+        ]),
+        touches: Vec::new(),
+        after: Vec::new(),
+    };
+    play.leader.feed(Event::Subscribe(Def::class_of(&name("Doc"))), NOW);
+    play.leader.feed(Event::Write(put(7)), NOW);
+    play.until(|leader| leader.ended.contains_key(&id(4)) && leader.machine.memory().documents().count() == 1);
+    poll(&mut play.follower);
+    let closed = Fault { code: Code::StorageClosed, is_written: false };
+    play.follower.feed(Event::Tab(TabEvent::Poll), NOW);
+    step(&mut play.follower, Some(closed));
+    assert!(matches!(play.follower.tasks.front(), Some(Task::Device(Call::Reopen(_)))));
+    // With logs this short, these batches replace the records before them.
+    for number in 5..60 {
+        super::copy::issue(&mut play.leader, number);
+        settle(&mut play.leader);
+    }
+    play.follower.work(None);
+    let answer = play.follower.arrived.pop_front().expect("an answer");
+    assert!(matches!(&answer, Event::Reopened(Ok(found)) if !found.is_whole));
+    lead(&mut play.follower);
+    play.follower.feed(answer, NOW);
+    settle(&mut play.follower);
+    let tab = open(&play.device, 9);
+    let content = tab.machine.memory().documents().map(|(_, document)| document.content.clone()).next();
+    assert!(matches!(content, Some(Content::AtRest)), "{content:?}");
 }
 
 /// A leader has taken in another tab's amendment of an operation that its own application issued, and has not written it.

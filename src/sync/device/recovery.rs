@@ -20,8 +20,12 @@ enum Phase {
     /// Dead, or suspected to be: not used again.
     Dead,
     /// The store is being opened again.
-    Opening,
+    Opening(Asker),
 }
+
+/// Who has the store opened again: whether it follows, and the generation that it leads. What it expects to find there is
+/// what it knows in that role.
+type Asker = (bool, Option<u64>);
 
 /// The device's handle, and the readings that wait for it.
 #[derive(Default)]
@@ -129,7 +133,7 @@ impl Device {
         let now = ctx.clock.mono_ms;
         let Some(layout) = &ctx.layout else { return };
         if self.reopens_at_ms().is_some_and(|due| due <= now) {
-            self.handle.phase = Phase::Opening;
+            self.handle.phase = Phase::Opening((ctx.is_following(), ctx.generation()));
             self.handle.tried = true;
             self.handle.last_attempt_ms = now;
             ctx.effects.push(Effect::Reopen(layout.expected(records)));
@@ -151,7 +155,10 @@ impl Device {
     /// The store was opened again, or opening it failed. `is_clean` if no change waits to be written. Returns
     /// `None` if nobody waited for it.
     pub fn reopened(&mut self, ctx: &mut Ctx, result: Result<Reopened>, is_clean: bool) -> Option<Reopening> {
-        if self.handle.phase != Phase::Opening {
+        let Phase::Opening(asker) = self.handle.phase else { return None };
+        if result.is_ok() && !ctx.is_following() && asker != (false, ctx.generation()) {
+            // It leads since then, and others have written meanwhile: what it expected proves nothing.
+            self.handle.phase = Phase::Dead;
             return None;
         }
         match judge(ctx, result)? {

@@ -118,10 +118,13 @@ impl World {
         let results = &self.server.db.operations.results;
         let open = self.tabs.iter().flatten().map(|tab| &tab.told);
         let all = || self.told.iter().chain(open.clone()).flat_map(Reports::all);
-        // A leader resolved a conflict, and was deposed before it had written that. The next leader resolved it too.
-        let is_too_late = |told: &Told| *told == Told::Ended(Err(Code::NotFound));
-        let too_late: BTreeSet<&str> =
-            all().filter(|(_, told)| is_too_late(told)).map(|(id, _)| id).collect();
+        // A leader resolved a conflict, and was deposed before it had written that. The next leader resolved it too. Or two
+        // tabs amended the same operation, and the one that came second was given up.
+        let is_too_late = |id: &String| {
+            let is_told = |told: &Told| *told == Told::Ended(Err(Code::NotFound));
+            let is_given_up = self.decided.contains(id) && !results.contains_key(&(0, id.clone()));
+            is_given_up || all().any(|(other, told)| other == id && is_told(told))
+        };
         let mut ends: BTreeMap<&str, &Told> = BTreeMap::new();
         for (id, told) in all().filter(|(id, _)| !self.locals.ids.contains(*id)) {
             let result = results.get(&(0, id.to_owned()));
@@ -132,7 +135,7 @@ impl World {
             // It stands on an operation that another tab had discarded when the leader took it in.
             let is_held = |code: &Code| *code == Code::OrderHeld && result.is_none();
             // Several tabs have decided about one refused operation, and the server never met this amendment.
-            let is_too_late = |code: &Code| *code == Code::NotFound && result.is_none();
+            let is_other = |code: &Code| *code == Code::NotFound && result.is_none();
             // The database that said it is gone, or that record was swept.
             let may_forget = self.plan.sweeps || self.plan.drops;
             let is_gone = |code: &Code| *code == Code::Forgotten && may_forget;
@@ -153,7 +156,7 @@ impl World {
                     let mut instead = self.amendments.get(id).into_iter().flatten();
                     let is_amended = instead.any(|new| results.contains_key(&(0, new.clone())));
                     let is_it = (is_it || is_held(code)) && !is_amended;
-                    is_it || of_policy(code) || is_too_late(code) || is_gone(code)
+                    is_it || of_policy(code) || is_other(code) || is_gone(code)
                 }
                 Told::Amended(_) => ok.is_none(),
             };
@@ -164,7 +167,7 @@ impl World {
                 let is_same = match (other, told) {
                     (Told::Amended(one), Told::Amended(two)) => {
                         let is_chain = self.leads_to(one, two) || self.leads_to(two, one);
-                        is_chain || [one, two].into_iter().any(|id| too_late.contains(id.as_str()))
+                        is_chain || [one, two].into_iter().any(is_too_late)
                     }
                     _ => other == told,
                 };
