@@ -1,6 +1,7 @@
 //! An operation as its application issued it. A pending operation holds it, and a follower hands it to the leader.
 
 use super::op::OpId;
+use super::policy::Policy;
 use crate::codec::{Data, Decode, Encode, FieldOut, Fields, Format, Node, NodeError, Presence, Writer};
 use crate::model::{Name, Pk, Value};
 
@@ -25,12 +26,15 @@ pub struct Issued {
     pub bases: Vec<(Name, Pk, Data)>,
     /// Positions of the changes whose expected version the application set itself: no policy resolves those.
     pub insists: Vec<u32>,
+    /// The policies of its classes when it was issued, without those that overwrite: another release of the application may
+    /// send it. Operations of older releases have none.
+    pub policies: Option<Vec<(Name, Policy)>>,
 }
 
 impl Issued {
     /// The fields, for a record that has others too. A request always has `bases`, and a stored operation only those of
     /// a batch.
-    pub(super) fn fields(&self, bases: Presence) -> [FieldOut<'_>; 9] {
+    pub(super) fn fields(&self, bases: Presence) -> [FieldOut<'_>; 10] {
         use Presence::{Optional, Required};
         [
             ("id", Required, &self.id),
@@ -42,6 +46,7 @@ impl Issued {
             ("base", Required, &self.base),
             ("bases", bases, &self.bases),
             ("insists", Optional, &self.insists),
+            ("policies", Optional, &self.policies),
         ]
     }
 
@@ -57,6 +62,7 @@ impl Issued {
             base: fields.required()?,
             bases: if bases == Presence::Required { fields.required()? } else { fields.or_default()? },
             insists: fields.or_default()?,
+            policies: fields.or_default()?,
         })
     }
 }
@@ -69,7 +75,8 @@ impl Encode for Issued {
 
 impl Decode for Issued {
     fn decode(node: Node<'_>, format: Format) -> Result<Self, NodeError> {
-        const NAMES: &[&str] = &["id", "name", "args", "at", "touches", "after", "base", "bases", "insists"];
+        const NAMES: &[&str] =
+            &["id", "name", "args", "at", "touches", "after", "base", "bases", "insists", "policies"];
         Issued::read(&mut Fields::new(node, NAMES, format)?, Presence::Required)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::codec::{Decode, Encode, Format, Node, NodeError, Writer};
+use crate::error::{Code, Error};
 use crate::model::Value;
 
 /// How a class resolves its conflicts.
@@ -25,17 +27,31 @@ pub enum Policy {
 }
 
 impl Policy {
+    const NAMES: [(&'static str, Policy); 6] = [
+        ("overwrite", Policy::Overwrite),
+        ("ask", Policy::Ask),
+        ("server", Policy::Server),
+        ("client", Policy::Client),
+        ("merge", Policy::Merge),
+        ("custom", Policy::Custom),
+    ];
+
     /// The policy of that name.
     pub fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "overwrite" => Policy::Overwrite,
-            "ask" => Policy::Ask,
-            "server" => Policy::Server,
-            "client" => Policy::Client,
-            "merge" => Policy::Merge,
-            "custom" => Policy::Custom,
-            _ => return None,
-        })
+        Policy::NAMES.iter().find(|(own, _)| *own == name).map(|(_, policy)| *policy)
+    }
+}
+
+impl Encode for Policy {
+    fn encode(&self, out: &mut Writer) {
+        out.text(Policy::NAMES.iter().find(|(_, policy)| policy == self).map_or("", |(name, _)| name));
+    }
+}
+
+impl Decode for Policy {
+    fn decode(node: Node<'_>, format: Format) -> Result<Self, NodeError> {
+        let policy = Policy::parse(&String::decode(node, format)?);
+        Ok(policy.ok_or_else(|| Error::new(Code::Malformed, "a conflict policy of no known name"))?)
     }
 }
 

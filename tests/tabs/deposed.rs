@@ -173,7 +173,9 @@ fn r14_a_store_is_not_judged_by_what_a_follower_expected_of_it() {
     };
     play.leader.feed(Event::Subscribe(Def::class_of(&name("Doc"))), NOW);
     play.leader.feed(Event::Write(put(7)), NOW);
-    play.until(|leader| leader.ended.contains_key(&id(4)) && leader.machine.memory().documents().count() == 1);
+    play.until(|leader| {
+        leader.ended.contains_key(&id(4)) && leader.machine.memory().documents().count() == 1
+    });
     poll(&mut play.follower);
     let closed = Fault { code: Code::StorageClosed, is_written: false };
     play.follower.feed(Event::Tab(TabEvent::Poll), NOW);

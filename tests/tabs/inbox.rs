@@ -65,7 +65,18 @@ fn write(id: OpId, class: &str) -> Issued {
     let args = Value::from([("class", class.into()), ("data", Value::from([("id", Value::from("id1"))]))]);
     let (name, at) = ("doc.put".to_owned(), NOW);
     let (touches, after) = (Vec::new(), Vec::new());
-    Issued { id, name, args, at, touches, after, base: None, bases: Vec::new(), insists: Vec::new() }
+    Issued {
+        id,
+        name,
+        args,
+        at,
+        touches,
+        after,
+        base: None,
+        bases: Vec::new(),
+        insists: Vec::new(),
+        policies: None,
+    }
 }
 
 #[test]

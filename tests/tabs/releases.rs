@@ -1,5 +1,7 @@
 //! Two releases of an application in two tabs, by hand. The older one knows less, and leads.
 
+use std::collections::BTreeMap;
+
 use escale::Code;
 use escale::journal::Policy;
 use escale::model::{Def, Value};
@@ -11,7 +13,8 @@ use super::ends::{id, put};
 use super::regressions::{NOW, lead, poll, settle};
 use super::tab::{LOCAL, Tab, Task};
 use super::world::releases::{FEATURES, Release};
-use escale_testkit::schema::name;
+use escale_testkit::backend::Write as ServerWrite;
+use escale_testkit::schema::{key, name};
 use escale_testkit::server::{Habits, ModelServer};
 
 /// The older release lacks a class, a local class, and an index of integers.
@@ -175,6 +178,61 @@ fn an_amendment_that_the_leader_does_not_understand_rests_too() {
     lead(&mut newer);
     serve(&mut server, &mut newer);
     assert_eq!(newer.ended.get(&id(1)).map(|end| end.is_ok()), Some(true));
+}
+
+/// Two releases that differ in `conflicts` alone. The policy of the leading one judged the other's writes: it replaced the
+/// work of others without a word, where the release that wrote would have merged.
+#[test]
+fn r92_the_policy_of_the_release_that_issued_a_write_judges_it() {
+    let data = |of: &[(&str, i64)]| -> BTreeMap<String, Value> {
+        let id = ("id".to_owned(), Value::from("id1"));
+        of.iter().map(|(name, n)| ((*name).to_owned(), Value::from(*n))).chain([id]).collect()
+    };
+    let before = data(&[("a", 0), ("b", 0), ("c", 0)]);
+    let (mine, theirs) = (data(&[("a", 1), ("b", 0), ("c", 0)]), data(&[("a", 0), ("b", 2), ("c", 2)]));
+    let merged = Some(data(&[("a", 1), ("b", 2), ("c", 2)]));
+    let cases = [
+        (Policy::Client, Policy::Merge, &merged),
+        (Policy::Overwrite, Policy::Merge, &merged),
+        (Policy::Server, Policy::Custom, &None),
+        (Policy::Merge, Policy::Ask, &None),
+        (Policy::Merge, Policy::Overwrite, &Some(mine.clone())),
+        (Policy::Server, Policy::Client, &Some(mine.clone())),
+        (Policy::Client, Policy::Server, &Some(theirs.clone())),
+    ];
+    for (leads, issues, end) in cases {
+        let device = MemoryDevice::shared();
+        let open = |seed: u64, policy: Policy| {
+            let mut tab = Tab::open(&device, seed, policy, Limits::default());
+            settle(&mut tab);
+            tab
+        };
+        let mut leader = open(1, leads);
+        lead(&mut leader);
+        let mut server = ModelServer::new(Habits::of(80), 1, NOW);
+        let key = key(1);
+        let write_there = |server: &mut ModelServer, data: &BTreeMap<String, Value>| {
+            let v = server.db.highest.max(server.db.promised_now).max(NOW) + 1;
+            server.db.write(v, &[ServerWrite::Put { key: key.clone(), data: data.clone(), max_life: None }]);
+        };
+        write_there(&mut server, &before);
+        leader.feed(Event::Subscribe(Def::class_of(&name("Doc"))), NOW);
+        settle(&mut leader);
+        serve(&mut server, &mut leader);
+        let mut follower = open(2, issues);
+        write_there(&mut server, &theirs);
+        let put = Value::from([("class", "Doc".into()), ("data", Value::Map(mine.clone()))]);
+        write(&mut follower, 0, "doc.put", put, vec![]);
+        poll(&mut leader);
+        // A policy may issue it again, and again.
+        for _ in 0..3 {
+            serve(&mut server, &mut leader);
+        }
+        let is_refused = leader.machine.operations().iter().any(|(op, _)| op.state.refused.is_some());
+        assert_eq!(is_refused, end.is_none(), "{leads:?} leads, {issues:?} issued");
+        let there = server.db.living(&key).expect("it is there");
+        assert_eq!(there, end.as_ref().unwrap_or(&theirs), "{leads:?} leads, {issues:?} issued");
+    }
 }
 
 /// Its session opens over a store of an older release, whose tab leads. The driver takes the lead for it.

@@ -68,8 +68,8 @@ impl Encode for OpState {
 impl Decode for OpState {
     fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
         const NAMES: &[&str] = &[
-            "order", "id", "name", "args", "at", "touches", "after", "base", "bases", "insists", "given",
-            "accepted", "trees", "seq", "refused", "seen", "seen_on", "value", "replaces", "drafts",
+            "order", "id", "name", "args", "at", "touches", "after", "base", "bases", "insists", "policies",
+            "given", "accepted", "trees", "seq", "refused", "seen", "seen_on", "value", "replaces", "drafts",
         ];
         let mut fields = Fields::new(node, NAMES, format)?;
         Ok(OpState {
@@ -104,6 +104,7 @@ impl OpState {
                 base: None,
                 bases: Vec::new(),
                 insists: Vec::new(),
+                policies: None,
             },
             given: Vec::new(),
             accepted: None,

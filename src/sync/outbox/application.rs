@@ -3,7 +3,7 @@
 //! equal input gives equal output.
 
 use crate::error::{Code, Result, fail};
-use crate::journal::{Change, Policy, Settlement, State, batched, changes_of};
+use crate::journal::{Change, PendingOp, Policy, Settlement, State, batched, changes_of};
 use crate::memory::DocKey;
 use crate::model::schema::Schema;
 use crate::model::{Name, Value};
@@ -31,6 +31,18 @@ pub trait Application {
         _theirs: Option<&State>,
     ) -> Result<Settlement> {
         Ok(Settlement::Theirs)
+    }
+}
+
+/// The policy by which a conflict of an operation is resolved: that of the release which issued it. If this release has no
+/// function where that one has, the user decides.
+pub fn policy_of(app: &dyn Application, op: &PendingOp, class: &Name) -> Policy {
+    let here = app.policy(class);
+    let Some(policies) = &op.state.issued.policies else { return here };
+    match policies.iter().find(|(name, _)| name == class) {
+        Some((_, Policy::Custom)) if here != Policy::Custom => Policy::Ask,
+        Some((_, policy)) => *policy,
+        None => Policy::Overwrite,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Resolves conflicts by the policy of the class, and rebases the writes made on top of a resolved one (R92).
 
-use super::application::Application;
+use super::application::{Application, policy_of};
 use super::local::put_back;
 use super::table::PendingOps;
 use super::table::trees::given_to;
@@ -67,10 +67,11 @@ pub fn settle_conflict(
     is_settled
 }
 
-/// Whether the policy of a document's class judges each write, so that it must know the document that a write is
+/// Whether the policy of a document's class judges that operation, so that it must know the document that the operation is
 /// executed on.
-pub fn is_rebased(ctx: &Ctx, app: &dyn Application, key: &DocKey) -> bool {
-    matches!(app.policy(&ctx.memory.class_name(key)), Policy::Ask | Policy::Merge | Policy::Custom)
+pub fn is_rebased(ctx: &Ctx, app: &dyn Application, op: &PendingOp, key: &DocKey) -> bool {
+    let policy = policy_of(app, op, &ctx.memory.class_name(key));
+    matches!(policy, Policy::Ask | Policy::Merge | Policy::Custom)
 }
 
 /// If the application's own function throws, the conflict is left to the application, as `refused`.
@@ -98,7 +99,7 @@ fn settle_write(
     for ground in met {
         let (key, theirs) = (&ground.key, &ground.theirs);
         let class = ctx.memory.class_name(key);
-        let policy = app.policy(&class);
+        let policy = policy_of(app, &op, &class);
         let base = op.base_of(&class, &key.1).map(Data::to_map).transpose()?;
         if let Some(v) = refused_at {
             // It was issued for exactly the version that the document has. No policy can resolve that, and it
@@ -286,7 +287,8 @@ fn issue_in_place(
     let id = crate::journal::make_id(ctx.clock.wall_ms, &mut *ctx.random)?;
     let class = ctx.memory.class_name(key);
     let op = &table[order].state.issued;
-    let (old, after, bases) = (op.id.clone(), op.after.clone(), op.bases.clone());
+    let (old, after) = (op.id.clone(), op.after.clone());
+    let (bases, policies) = (op.bases.clone(), op.policies.clone());
     let replaced = table.replace(order);
     let replaced_for = replaced.as_ref().map(|op| op.issued_for.clone()).unwrap_or_default();
     let write = Write { id: id.clone(), name, args, touches: Vec::new(), after };
@@ -294,7 +296,7 @@ fn issue_in_place(
     if let (Some(op), Some(replaced)) = (table.get_mut(&id), &replaced) {
         op.insist(|change| replaced.insists_on(&change.key));
         op.take_given(replaced);
-        op.state.issued.bases = bases;
+        (op.state.issued.bases, op.state.issued.policies) = (bases, policies);
         op.issued_for = replaced_for;
         op.issued_for.extend(refused_at.map(|v| (key.clone(), v)));
     }

@@ -186,12 +186,12 @@ pub fn undo_parts(ctx: &mut Ctx, table: &mut PendingOps) -> Result<()> {
     }
     for (_, op) in again {
         let Some(Whole { name, args, insists, .. }) = op.whole.map(|whole| *whole) else { continue };
-        let Issued { id, at, after, base, bases, .. } = op.state.issued;
+        let Issued { id, at, after, base, bases, policies, .. } = op.state.issued;
         let write = Write { id, name, args, touches: op.keys, after };
         let order = table.places.next();
         let mut op = make(ctx, write, order)?;
         let issued = &mut op.state.issued;
-        (issued.at, issued.base, issued.bases) = (at, base, bases);
+        (issued.at, issued.base, issued.bases, issued.policies) = (at, base, bases, policies);
         match insists {
             Some(insists) => op.state.issued.insists = insists,
             None => op.insist(|_| true),

@@ -4,7 +4,7 @@
 //! The table keeps the work that is due. `stale` has the documents whose operations must run again, `fresh`
 //! the operations just issued, and `tops` the result of all operations on each document.
 
-use super::application::{self, Application};
+use super::application::{self, Application, policy_of};
 use super::conflicts::{UNKNOWN, is_rebased};
 use super::retained::PinReading;
 use super::table::PendingOps;
@@ -120,6 +120,7 @@ impl Overlay {
             return;
         }
         if is_built_in(&op.state.issued.name, &op.state.issued.args) {
+            note_policies(ctx, table, app, order, &changes);
             let mut visited: SortedSet<&DocKey> = SortedSet::new();
             for (index, change) in
                 changes.iter().enumerate().filter(|(_, change)| visited.insert(&change.key))
@@ -186,6 +187,17 @@ impl Overlay {
             }
         }
         Ok(actions)
+    }
+}
+
+/// Notes the policies of an operation that this session issues. One that comes from another tab has those of that tab.
+fn note_policies(ctx: &Ctx, table: &mut PendingOps, app: &dyn Application, order: u64, changes: &[Change]) {
+    let classes: SortedSet<u16> = changes.iter().map(|change| change.key.0).collect();
+    let synced = classes.iter().map(|class| ctx.memory.class(*class)).filter(|class| !class.is_local());
+    let named = synced.map(|class| (class.name().clone(), app.policy(class.name())));
+    let policies = named.filter(|(_, policy)| *policy != Policy::Overwrite).collect();
+    if let Some(op) = table.op_mut(order) {
+        op.state.issued.policies.get_or_insert(policies);
     }
 }
 
@@ -401,7 +413,7 @@ fn pin_expected_version(
             let op = table.op_mut(order).expect("the operation is there");
             return op.keep_base(class, &change.key.1, before);
         }
-        None if app.policy(&class) == Policy::Overwrite => return,
+        None if policy_of(app, &table[order], &class) == Policy::Overwrite => return,
         None => {}
     }
     // An operation that only read the document gives it no version.
@@ -418,7 +430,7 @@ fn pin_expected_version(
         // That one is executed on any document: nobody knows its result here.
         Some(op)
             if (op.expected_of(&change.key).is_none() || is_blind(op))
-                && is_rebased(ctx, app, &change.key) =>
+                && is_rebased(ctx, app, &table[order], &change.key) =>
         {
             UNKNOWN
         }

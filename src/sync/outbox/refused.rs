@@ -1,6 +1,6 @@
 //! Operations that the server refused. They are parked until the application amends or discards them (R12).
 
-use super::application::Application;
+use super::application::{Application, policy_of};
 use super::conflicts::{doubt, is_rebased, stand};
 use super::local::refuse_local;
 use super::table::PendingOps;
@@ -51,9 +51,9 @@ pub fn amend(
     }
     table.take_place(ctx, &new, replaced);
     table.follow(ctx, &old, Some(&new), None);
-    for key in others.into_iter().flatten().filter(|key| is_rebased(ctx, app, key)) {
+    for key in others.into_iter().flatten() {
         for order in table.standing_on(&new, &key) {
-            if !table[order].insists_on(&key) {
+            if is_rebased(ctx, app, &table[order], &key) && !table[order].insists_on(&key) {
                 doubt(table, order, &key);
             }
         }
@@ -63,7 +63,7 @@ pub fn amend(
 
 /// Whether the policy `Ask` judges the operation on that document, and not the application by a version of its own.
 fn is_asked(ctx: &Ctx, app: &dyn Application, op: &PendingOp, key: &DocKey) -> bool {
-    app.policy(&ctx.memory.class_name(key)) == Policy::Ask && !op.insists_on(key)
+    policy_of(app, op, &ctx.memory.class_name(key)) == Policy::Ask && !op.insists_on(key)
 }
 
 /// By the policy `Ask`, an operation that names no version expects that of the operation that it replaces. The application
@@ -100,7 +100,7 @@ fn brought_back(ctx: &Ctx, op: &PendingOp, (key, _, theirs): &Met) -> Option<(St
 fn met_by(ctx: &Ctx, app: &dyn Application, op: &PendingOp) -> Option<Met> {
     let row = op.state.refused.as_ref()?.doc.as_ref()?;
     let key = op.expected_at(&row.pk)?;
-    let is_own = app.policy(&ctx.memory.class_name(key)) == Policy::Custom && !op.insists_on(key);
+    let is_own = policy_of(app, op, &ctx.memory.class_name(key)) == Policy::Custom && !op.insists_on(key);
     let is_met = is_own || is_asked(ctx, app, op, key);
     is_met.then(|| (key.clone(), row.v, row.data.clone().filter(|_| !row.deleted)))
 }

@@ -73,7 +73,8 @@ impl Release {
     pub fn any(pick: &mut impl FnMut(u64) -> u64) -> Self {
         let is_newest = pick(2) == 0;
         let has = [(); FEATURES].map(|()| is_newest || pick(2) == 0);
-        Release::of(&has, Policy::Overwrite, pick(2) == 0)
+        let policies = [Policy::Overwrite, Policy::Ask, Policy::Merge, Policy::Custom];
+        Release::of(&has, policies[pick(4) as usize], pick(2) == 0)
     }
 
     pub fn application(&self) -> Box<dyn Application> {

@@ -30,10 +30,10 @@ impl PendingOps {
         let Issued { id, name, args, after, .. } = wanted.clone();
         self.write(ctx, Write { id, name, args, touches, after })?;
         if let Some(op) = self.get_mut(&wanted.id) {
-            let Issued { at, base, bases, insists, .. } = wanted.clone();
+            let Issued { at, base, bases, insists, policies, .. } = wanted.clone();
             op.whole.iter_mut().for_each(|whole| whole.insists = Some(insists.clone()));
             let issued = &mut op.state.issued;
-            (issued.at, issued.base, issued.bases) = (at, base, bases);
+            (issued.at, issued.base, issued.bases, issued.policies) = (at, base, bases, policies);
             issued.insists = places_left(&insists, &local);
         }
         Ok(())
