@@ -80,6 +80,11 @@ export const ROWS = [
     proofs: ["tabs-once", "tabs-refused", "tabs-dropped"],
   },
   {
+    promise: "Of two releases of an application in the tabs of one browser, with other classes, items, indexes, functions and conflict policies, nothing that was told to be saved is lost",
+    tests: ["tests/tabs/histories.rs"],
+    proofs: ["tabs-releases"],
+  },
+  {
     promise: "If the leading tab is killed, frozen or closed, another leads within 10 s, and no saved write is lost or executed twice",
     tests: ["tests/e2e/page/failovers.test.mjs"],
     proofs: ["failovers"],

@@ -302,6 +302,7 @@ impl Tab {
             }
             Effect::Amended { id, by } => {
                 self.told.add(&id, Told::Amended(by.clone()));
+                self.amends.insert(by.clone(), id.clone());
                 if self.saved.contains(&id) {
                     self.saved.insert(by.clone());
                 }

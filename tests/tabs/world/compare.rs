@@ -107,9 +107,15 @@ impl World {
         self.let_go();
     }
 
-    /// Whether amendments of `old`, and of those, come to `new`.
+    /// Whether amendments of `old`, and of those, come to `new`: by applications, and by policies as any tab was told.
     fn leads_to(&self, old: &str, new: &str) -> bool {
-        let mut instead = self.amendments.get(old).into_iter().flatten();
+        let told =
+            self.told.iter().chain(self.tabs.iter().flatten().map(|tab| &tab.told)).flat_map(Reports::all);
+        let by_policy = told.filter(|(id, _)| *id == old).filter_map(|(_, told)| match told {
+            Told::Amended(next) => Some(next),
+            _ => None,
+        });
+        let mut instead = self.amendments.get(old).into_iter().flatten().chain(by_policy);
         old == new || instead.any(|next| self.leads_to(next, new))
     }
 
