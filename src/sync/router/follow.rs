@@ -359,6 +359,11 @@ impl Replay<'_> {
                 unpin(self.ctx, &op);
                 continue;
             }
+            if orders.contains_key(&id) {
+                // The application itself has decided about it.
+                unpin(self.ctx, &op);
+                continue;
+            }
             if let Some(by) = replaced.get(&id) {
                 let is_open = op.state.accepted.is_none();
                 if let Some((outcome, _)) = ended.get(by).filter(|_| is_open) {

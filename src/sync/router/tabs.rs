@@ -166,8 +166,13 @@ impl Router {
             let error = Error::new(Code::Deposed, "another tab leads now: sweep again");
             self.ctx.effects.push(Effect::Swept { ticket, swept: Err(error) });
         }
-        for (_, wanted) in own.deferred.into_iter().filter(|(key, _)| key.is_none()) {
-            follower.ask(&mut self.ctx, &mut self.tabs, wanted)?;
+        for (key, wanted) in own.deferred {
+            if key.is_none() {
+                follower.ask(&mut self.ctx, &mut self.tabs, wanted)?;
+            } else if let Wanted::Amend { id, .. } = wanted {
+                // Nothing stands in its place here until a leader carries out the request: it is shown as it is.
+                self.tabs.decided.remove(&id);
+            }
         }
         outbox::undo_parts(&mut self.ctx, &mut self.outbox.table)?;
         for op in self.outbox.table.iter_mut().filter(|op| !op.saved) {

@@ -107,30 +107,30 @@ impl World {
         self.let_go();
     }
 
-    /// Whether amendments of `old`, and of those, come to `new`: by applications, and by policies as any tab was told.
-    fn leads_to(&self, old: &str, new: &str) -> bool {
-        let told =
-            self.told.iter().chain(self.tabs.iter().flatten().map(|tab| &tab.told)).flat_map(Reports::all);
-        let by_policy = told.filter(|(id, _)| *id == old).filter_map(|(_, told)| match told {
-            Told::Amended(next) => Some(next),
-            _ => None,
-        });
-        let mut instead = self.amendments.get(old).into_iter().flatten().chain(by_policy);
-        old == new || instead.any(|next| self.leads_to(next, new))
+    /// The operation, the amendments of it, those of these, and so on: by applications, and by policies as any tab was told.
+    fn amendments_of(&self, id: &str) -> BTreeSet<String> {
+        let all =
+            || self.told.iter().chain(self.tabs.iter().flatten().map(|tab| &tab.told)).flat_map(Reports::all);
+        let mut found = BTreeSet::new();
+        let mut next = vec![id.to_owned()];
+        while let Some(id) = next.pop() {
+            next.extend(self.amendments.get(&id).into_iter().flatten().cloned());
+            next.extend(all().filter(|(of, _)| *of == id).filter_map(|(_, told)| match told {
+                Told::Amended(by) => Some(by.clone()),
+                _ => None,
+            }));
+            next.retain(|id| !found.contains(id));
+            found.insert(id);
+        }
+        found
     }
 
     /// All tabs report the same end of each operation, and it is that of the server.
     fn compare_reports(&self) {
         let results = &self.server.db.operations.results;
+        let once: BTreeSet<&String> = self.server.db.operations.executed.iter().map(|(_, id)| id).collect();
         let open = self.tabs.iter().flatten().map(|tab| &tab.told);
         let all = || self.told.iter().chain(open.clone()).flat_map(Reports::all);
-        // A leader resolved a conflict, and was deposed before it had written that. The next leader resolved it too. Or two
-        // tabs amended the same operation, and the one that came second was given up.
-        let is_too_late = |id: &String| {
-            let is_told = |told: &Told| *told == Told::Ended(Err(Code::NotFound));
-            let is_given_up = self.decided.contains(id) && !results.contains_key(&(0, id.clone()));
-            is_given_up || all().any(|(other, told)| other == id && is_told(told))
-        };
         let mut ends: BTreeMap<&str, &Told> = BTreeMap::new();
         for (id, told) in all().filter(|(id, _)| !self.locals.ids.contains(*id)) {
             let result = results.get(&(0, id.to_owned()));
@@ -169,11 +169,13 @@ impl World {
             assert!(is_right, "{id}: a tab was told {told:?}, and the server has {result:?}");
             if told.is_end() && *told != Told::Ended(Err(Code::Forgotten)) {
                 let other = ends.insert(id, told).unwrap_or(told);
-                // A tab that was away learns of the last of several amendments, each of the one before.
                 let is_same = match (other, told) {
+                    // A tab that was away learns of the last of several amendments, each of the one before. Or a leader
+                    // resolved a conflict and was deposed before it had written that, or two tabs decided: one is executed.
                     (Told::Amended(one), Told::Amended(two)) => {
-                        let is_chain = self.leads_to(one, two) || self.leads_to(two, one);
-                        is_chain || [one, two].into_iter().any(is_too_late)
+                        let is_executed = |id: &String| once.contains(id);
+                        let [one, two] = [one, two].map(|id| self.amendments_of(id));
+                        !one.is_disjoint(&two) || ![one, two].iter().all(|all| all.iter().any(is_executed))
                     }
                     _ => other == told,
                 };
