@@ -147,7 +147,7 @@ test("a conflict is settled from documents, for a document", async () => {
   });
   const settle = () => core.host.settle("Counter", '{"name":"a","n":1}', "null", '{"name":"a","count":2,"release":2}');
   assert.deepEqual(JSON.parse(settle()), { name: "a", count: 9, release: 2 });
-  assert.deepEqual(seen.map((doc) => doc && { ...doc }), [{ name: "a", count: 1 }, undefined, { name: "a", count: 2 }]);
+  assert.deepEqual(seen.map((doc) => doc && { ...doc }), [{ name: "a", count: 1 }, null, { name: "a", count: 2 }]);
   assert.ok(Object.isFrozen(seen[0]));
   assert.equal(settle(), "null");
   assert.equal(settle(), undefined);

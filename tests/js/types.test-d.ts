@@ -256,7 +256,7 @@ void open({
   conflicts: {
     Package: "merge",
     Point: (base, mine, theirs) => {
-      isTrue<Same<typeof base, Point | undefined>>();
+      isTrue<Same<typeof base, Point | null>>();
       return mine && theirs ? { ...theirs, label: mine.label } : undefined;
     },
   },

@@ -80,9 +80,9 @@ export class Application {
     if (result instanceof Promise) throw raise("bad_option", `operations: ${name}: optimistic must not be async`);
   }
 
-  #read(className: string, text: string): Raw | undefined {
+  #read(className: string, text: string): Raw | null {
     const state = JSON.parse(text) as unknown;
-    return isMap(state) ? documentOf(this.#schema, className, reviveMap(state)) : undefined;
+    return isMap(state) ? documentOf(this.#schema, className, reviveMap(state)) : null;
   }
 }
 

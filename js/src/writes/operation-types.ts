@@ -155,12 +155,12 @@ export type ConflictPolicy<D extends ClassDeclaration> =
 
 /**
  * Resolves a conflict. It receives the document before the local write, the document after it, and the server's; each
- * is undefined if there is none. It returns the new document, null to delete it, or undefined to leave the server's.
+ * is null if there is none. It returns the new document, null to delete it, or undefined to leave the server's.
  */
 export type Settle<D extends ClassDeclaration> = (
-  base: DocumentOf<D> | undefined,
-  mine: DocumentOf<D> | undefined,
-  theirs: DocumentOf<D> | undefined,
+  base: DocumentOf<D> | null,
+  mine: DocumentOf<D> | null,
+  theirs: DocumentOf<D> | null,
 ) => DataOf<D> | null | undefined;
 
 /** The conflict policy of each class. */

@@ -68,6 +68,13 @@ pub(in crate::engine) fn quota_set(tx: &mut OperationTx<'_>, args: &Value) -> Ra
     let of = name_of(args, &["of", "documents", "bytes"]).map_err(working)?;
     let map = args.as_map().ok_or_else(|| bad("the arguments must be a map"))?;
     let before = tx.quota(of)?;
+    let is_counted = tx.write.instance.rights.quotas().next().is_some();
+    let counts = |name: &str| map.get(name).is_some_and(|limit| *limit != Value::Null);
+    if !is_counted && (counts("documents") || (of != OF_ORG && counts("bytes"))) {
+        return Err(bad(
+            "no class of the schema counts its documents, as by quota: { by: property }: the limit would never hold",
+        ));
+    }
     let limit = |name: &str, before: Option<u64>| match map.get(name) {
         None => Ok(before),
         Some(Value::Null) => Ok(None),

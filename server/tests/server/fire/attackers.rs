@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use escale::codec::{Format, Op, SyncRequest, encode};
-use escale::model::Value;
+use escale::model::{Pk, Value};
 use escale_server::engine::sha_of;
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -312,6 +312,37 @@ impl Attack {
                 if let Ok(Some(Ok(Message::Close(_))) | None) =
                     tokio::time::timeout_at(until, socket.next()).await
                 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// A socket that follows a thousand documents which their owner alone may read. The first caller writes one of them again
+    /// and again: each write may decide over the right of every socket.
+    pub async fn doubts(self, n: usize) {
+        let id = |at: usize| format!("doubted {at}");
+        let mut seq = 0;
+        while n == 0 && !self.is_over() {
+            seq += 1;
+            let args = args_of("Paper", vec![("id", text(id(0))), ("owner", text("a11")), ("n", text(seq))]);
+            let ops = vec![op(&format!("doubt {seq}"), seq, "doc.put", args)];
+            self.sync("doubts", "o", "a11", &body("doubts", ops)).await;
+        }
+        let pk = |at: usize| Pk::from_key(&[&id(at)]).unwrap();
+        let defs = (0..1_000).map(|at| format!("\"Paper@{}\"", pk(at))).collect::<Vec<_>>().join(",");
+        let said = format!(r#"{{"token":"a11","session":"d{n}","subs":[{defs}]}}"#);
+        while !self.is_over() {
+            let mut request = format!("ws://{}/o/live", self.address).into_client_request().unwrap();
+            request.headers_mut().insert("x-forwarded-for", "10.9.9.9".parse().unwrap());
+            let Ok((mut socket, _)) = tokio_tungstenite::connect_async(request).await else { continue };
+            self.unpaid.fetch_add(said.len() as u64, Ordering::Relaxed);
+            if socket.send(Message::text(said.clone())).await.is_err() {
+                continue;
+            }
+            while !self.is_over() {
+                let frame = tokio::time::timeout(Duration::from_secs(1), socket.next()).await;
+                if let Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) = frame {
                     break;
                 }
             }

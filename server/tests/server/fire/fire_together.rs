@@ -112,6 +112,7 @@ fn begin(attack: &Attack) {
     run("unread", 8, &|attack, n| drop(tokio::spawn(attack.unread(n))));
     run("slow", slow, &|attack, n| drop(tokio::spawn(attack.slow_body(n))));
     run("silent", silent, &|attack, n| drop(tokio::spawn(attack.silent(n))));
+    run("doubts", 1 + sockets, &|attack, n| drop(tokio::spawn(attack.doubts(n))));
     run("sockets", sockets, &|attack, n| drop(tokio::spawn(attack.socket(n))));
 }
 
@@ -183,7 +184,18 @@ async fn an_honest_account_writes_whatever_all_attackers_do_together() {
     assert!(grown <= GROWTH_FACTOR * sent, "{sent} bytes added {grown}");
     assert_eq!(honest.busy, 0, "the server was busy for the honest account");
     // Each attack was under way.
-    let kinds = ["list", "references", "account", "made up", "patches", "no right", "many", "bombs", "defs"];
+    let kinds = [
+        "list",
+        "references",
+        "account",
+        "made up",
+        "patches",
+        "no right",
+        "many",
+        "bombs",
+        "defs",
+        "doubts",
+    ];
     let missing: Vec<_> =
         kinds.iter().filter(|kind| !statuses.keys().any(|(of, status)| of == *kind && *status > 0)).collect();
     assert!(!is_long || missing.is_empty(), "{missing:?}");

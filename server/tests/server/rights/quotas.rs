@@ -135,6 +135,33 @@ fn r88_a_counter_is_told_to_those_who_may_read_what_it_counts() {
     }
 }
 
+/// A limit was taken, and never held: nobody counts under a schema without a quota.
+#[test]
+fn r88_a_limit_that_would_never_hold_is_refused() {
+    let args = |of: Option<&str>, name: &'static str, limit: Value| {
+        let of = of.map(|of| ("of".to_owned(), Value::from(of)));
+        Value::Map(of.into_iter().chain([(name.to_owned(), limit)]).collect())
+    };
+    let five = || Value::from(5);
+    let limits = [
+        (args(Some("g"), "documents", five()), "bad_value"),
+        (args(Some("g"), "bytes", five()), "bad_value"),
+        (args(None, "documents", five()), "bad_value"),
+        // The results and the journal of the org count in any case.
+        (args(None, "bytes", Value::from(1 << 30)), "ok"),
+        (args(Some("g"), "documents", Value::Null), "ok"),
+    ];
+    for (schema, counts) in [(RIGHTS, false), (COUNTED, true)] {
+        let (engine, _) = engine_of(schema);
+        let mut root = Client::new(&engine, "o", "root");
+        root.caller.is_admin = true;
+        for (limit, code) in &limits {
+            let expected = if counts { "ok" } else { *code };
+            assert_eq!(root.code("quota.set", limit.clone()), expected, "{limit:?}, counts: {counts}");
+        }
+    }
+}
+
 /// Random writes of all kinds, with ends of lives, purges, limits and changes of the schema in between.
 #[test]
 fn r88_counters_equal_a_recount_after_every_history() {
