@@ -245,8 +245,13 @@ impl Tab {
             self.machine.operations().iter().map(|(op, _)| op.state.issued.id.clone()).collect();
         // Who leads decides about a refused operation for another tab, and tells its own application nothing more.
         // A deposed leader did not write the refusal. Once this tab leads, it shows the refused operation, and defers
-        // the amendment until the server refuses that operation again.
-        let is_deferred = |id: &String| self.amends.get(id).is_some_and(|old| shown.contains(old));
+        // the amendment until the server refuses that operation again. Saved writes that depend on it rest behind it.
+        let is_put_off = |new: &String, old: &String| shown.contains(old) && !shown.contains(new);
+        let has_deferred = self.amends.iter().any(|(new, old)| is_put_off(new, old));
+        let is_deferred = |id: &String| {
+            self.amends.get(id).is_some_and(|old| shown.contains(old))
+                || (has_deferred && self.saved.contains(id))
+        };
         let is_told = |id: &String| {
             self.ended.contains_key(id)
                 || self.refused.contains(id)
