@@ -1,7 +1,7 @@
 //! An operation as its application issued it. A pending operation holds it, and a follower hands it to the leader.
 
 use super::op::OpId;
-use super::policy::Policy;
+use super::policy::State;
 use crate::codec::{Data, Decode, Encode, FieldOut, Fields, Format, Node, NodeError, Presence, Writer};
 use crate::model::{Name, Pk, Value};
 
@@ -26,9 +26,9 @@ pub struct Issued {
     pub bases: Vec<(Name, Pk, Data)>,
     /// Positions of the changes whose expected version the application set itself: no policy resolves those.
     pub insists: Vec<u32>,
-    /// The policies of its classes when it was issued, without those that overwrite: another release of the application may
-    /// send it. Operations of older releases have none.
-    pub policies: Option<Vec<(Name, Policy)>>,
+    /// The names of the policies of its classes when it was issued, by class, without those that overwrite: another release of
+    /// the application may send it. Operations of older releases have none.
+    pub policies: Option<State>,
 }
 
 impl Issued {

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::codec::{Decode, Encode, Format, Node, NodeError, Writer};
-use crate::error::{Code, Error};
 use crate::model::Value;
 
 /// How a class resolves its conflicts.
@@ -27,6 +25,7 @@ pub enum Policy {
 }
 
 impl Policy {
+    /// In the order of the variants.
     const NAMES: [(&'static str, Policy); 6] = [
         ("overwrite", Policy::Overwrite),
         ("ask", Policy::Ask),
@@ -40,18 +39,10 @@ impl Policy {
     pub fn parse(name: &str) -> Option<Self> {
         Policy::NAMES.iter().find(|(own, _)| *own == name).map(|(_, policy)| *policy)
     }
-}
 
-impl Encode for Policy {
-    fn encode(&self, out: &mut Writer) {
-        out.text(Policy::NAMES.iter().find(|(_, policy)| policy == self).map_or("", |(name, _)| name));
-    }
-}
-
-impl Decode for Policy {
-    fn decode(node: Node<'_>, format: Format) -> Result<Self, NodeError> {
-        let policy = Policy::parse(&String::decode(node, format)?);
-        Ok(policy.ok_or_else(|| Error::new(Code::Malformed, "a conflict policy of no known name"))?)
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Policy::NAMES[self as usize].0
     }
 }
 

@@ -3,6 +3,7 @@
 //! `ESCALE_PLANT=1 cargo test --test hostile` writes the missing ones. Inputs that once broke a door are kept
 //! next to them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -140,6 +141,7 @@ fn records() -> Vec<JournalRecord> {
         base: Some(data("base")),
         bases: vec![(name("Doc"), pk("b"), data("other"))],
         insists: vec![0],
+        policies: Some(BTreeMap::from([("Doc".to_owned(), Value::from("merge"))])),
     };
     let op = OpState {
         order: 1,
@@ -230,6 +232,7 @@ fn wanted() -> Vec<Wanted> {
         base: Some(data("base")),
         bases: vec![(name("Doc"), pk("b"), data("other"))],
         insists: vec![0],
+        policies: Some(BTreeMap::new()),
     };
     let (id, new) = (write.id.clone(), "0190b3c4-0000-7000-8000-000000000006".to_owned());
     vec![

@@ -110,6 +110,7 @@ fn request(keys: &StoreKeys, number: u64, seed: u64, random: &mut SeededRandom) 
         base: None,
         bases: Vec::new(),
         insists: Vec::new(),
+        policies: None,
     };
     let request = Request { stamp: number, wanted: Wanted::Write(wanted), phase: None };
     let table = Table::Inbox;

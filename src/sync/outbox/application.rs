@@ -39,10 +39,10 @@ pub trait Application {
 pub fn policy_of(app: &dyn Application, op: &PendingOp, class: &Name) -> Policy {
     let here = app.policy(class);
     let Some(policies) = &op.state.issued.policies else { return here };
-    match policies.iter().find(|(name, _)| name == class) {
-        Some((_, Policy::Custom)) if here != Policy::Custom => Policy::Ask,
-        Some((_, policy)) => *policy,
-        None => Policy::Overwrite,
+    let named = policies.get(class.as_str()).and_then(Value::as_str);
+    match named.and_then(Policy::parse).unwrap_or_default() {
+        Policy::Custom if here != Policy::Custom => Policy::Ask,
+        policy => policy,
     }
 }
 

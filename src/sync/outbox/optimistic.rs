@@ -15,7 +15,7 @@ use crate::journal::{
     Action, ActionType, Change, ChangeKind, IfVersion, PendingOp, Policy, State, is_built_in,
 };
 use crate::memory::{Base, DocKey};
-use crate::model::{SortedMap, SortedSet};
+use crate::model::{SortedMap, SortedSet, Value};
 use crate::sync::context::Ctx;
 
 /// Passes in a row over the operations, as long as optimistic parts turn out to touch more documents.
@@ -192,12 +192,14 @@ impl Overlay {
 
 /// Notes the policies of an operation that this session issues. One that comes from another tab has those of that tab.
 fn note_policies(ctx: &Ctx, table: &mut PendingOps, app: &dyn Application, order: u64, changes: &[Change]) {
-    let classes: SortedSet<u16> = changes.iter().map(|change| change.key.0).collect();
-    let synced = classes.iter().map(|class| ctx.memory.class(*class)).filter(|class| !class.is_local());
-    let named = synced.map(|class| (class.name().clone(), app.policy(class.name())));
-    let policies = named.filter(|(_, policy)| *policy != Policy::Overwrite).collect();
-    if let Some(op) = table.op_mut(order) {
-        op.state.issued.policies.get_or_insert(policies);
+    let Some(op) = table.op_mut(order).filter(|op| op.state.issued.policies.is_none()) else { return };
+    let policies = op.state.issued.policies.insert(State::new());
+    for change in changes {
+        let class = ctx.memory.class(change.key.0);
+        let policy = app.policy(class.name());
+        if !class.is_local() && policy != Policy::Overwrite {
+            policies.insert(class.name().to_string(), Value::from(policy.name()));
+        }
     }
 }
 
