@@ -26,8 +26,8 @@ pub struct Issued {
     pub bases: Vec<(Name, Pk, Data)>,
     /// Positions of the changes whose expected version the application set itself: no policy resolves those.
     pub insists: Vec<u32>,
-    /// The names of the policies of its classes when it was issued, by class, without those that overwrite: another release of
-    /// the application may send it. Operations of older releases have none.
+    /// By class, the names of the policies when it was issued, since another release of the application may send it. Without
+    /// those that overwrite, which expect no version. Operations of older releases have none.
     pub policies: Option<State>,
 }
 

@@ -75,6 +75,8 @@ pub struct PendingOp {
     pub actions: Vec<Action>,
     /// Whether its documents' earlier states were known, so that its actions are complete.
     pub prepared: bool,
+    /// Whether another session issued it, and has set the versions that it expects.
+    pub is_taken_in: bool,
     /// Whether it has no optimistic part, so that its effect on the documents that it touches is not known
     /// here.
     pub is_blind: bool,
@@ -373,6 +375,7 @@ impl PendingOp {
             files: Vec::new(),
             actions: Vec::new(),
             prepared: false,
+            is_taken_in: false,
             is_blind: false,
             sent_as: None,
             unsendable: None,

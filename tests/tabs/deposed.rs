@@ -157,7 +157,7 @@ fn a_history_is_answered_although_the_store_cannot_be_opened_again() {
 }
 
 /// A tab followed when it had the store opened again, and led when the answer came. Another tab had replaced the records that
-/// it expected. It took the store for a wiped one, wrote it anew, and the documents at rest had to come from the server again.
+/// it expected. It took the store for a wiped one, wrote it again, and the documents at rest had to come from the server again.
 #[test]
 fn r14_a_store_is_not_judged_by_what_a_follower_expected_of_it() {
     let mut play = Play::new(1);

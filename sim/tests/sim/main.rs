@@ -3,5 +3,6 @@
 #![allow(missing_docs)]
 
 mod files;
-mod regressions;
 mod seeds;
+mod server_regressions;
+mod session_regressions;

@@ -23,8 +23,8 @@ enum Phase {
     Opening(Asker),
 }
 
-/// Who has the store opened again: whether it follows, and the generation that it leads. What it expects to find there is
-/// what it knows in that role.
+/// Who has the store opened again: whether it follows, and the generation that it leads. It expects to find the records that
+/// it knows in that role.
 type Asker = (bool, Option<u64>);
 
 /// The device's handle, and the readings that wait for it.
@@ -157,7 +157,7 @@ impl Device {
     pub fn reopened(&mut self, ctx: &mut Ctx, result: Result<Reopened>, is_clean: bool) -> Option<Reopening> {
         let Phase::Opening(asker) = self.handle.phase else { return None };
         if result.is_ok() && !ctx.is_following() && asker != (false, ctx.generation()) {
-            // It leads since then, and others have written meanwhile: what it expected proves nothing.
+            // It leads since then, and others have written meanwhile: its expectations of then prove nothing.
             self.handle.phase = Phase::Dead;
             return None;
         }

@@ -38,11 +38,11 @@ pub trait Application {
 /// function where that one has, the user decides.
 pub fn policy_of(app: &dyn Application, op: &PendingOp, class: &Name) -> Policy {
     let here = app.policy(class);
-    let Some(policies) = &op.state.issued.policies else { return here };
-    let named = policies.get(class.as_str()).and_then(Value::as_str);
-    match named.and_then(Policy::parse).unwrap_or_default() {
-        Policy::Custom if here != Policy::Custom => Policy::Ask,
-        policy => policy,
+    let named = op.state.issued.policies.as_ref().and_then(|policies| policies.get(class.as_str())?.as_str());
+    match named.and_then(Policy::parse) {
+        Some(Policy::Custom) if here != Policy::Custom => Policy::Ask,
+        Some(policy) => policy,
+        None => here,
     }
 }
 

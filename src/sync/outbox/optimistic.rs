@@ -4,7 +4,7 @@
 //! The table keeps the work that is due. `stale` has the documents whose operations must run again, `fresh`
 //! the operations just issued, and `tops` the result of all operations on each document.
 
-use super::application::{self, Application, policy_of};
+use super::application::{self, Application};
 use super::conflicts::{UNKNOWN, is_rebased};
 use super::retained::PinReading;
 use super::table::PendingOps;
@@ -192,13 +192,13 @@ impl Overlay {
 
 /// Notes the policies of an operation that this session issues. One that comes from another tab has those of that tab.
 fn note_policies(ctx: &Ctx, table: &mut PendingOps, app: &dyn Application, order: u64, changes: &[Change]) {
-    let Some(op) = table.op_mut(order).filter(|op| op.state.issued.policies.is_none()) else { return };
-    let policies = op.state.issued.policies.insert(State::new());
+    let Some(op) = table.op_mut(order).filter(|op| !op.is_taken_in) else { return };
     for change in changes {
         let class = ctx.memory.class(change.key.0);
         let policy = app.policy(class.name());
         if !class.is_local() && policy != Policy::Overwrite {
-            policies.insert(class.name().to_string(), Value::from(policy.name()));
+            let policies = op.state.issued.policies.get_or_insert_default();
+            policies.entry(class.name().to_string()).or_insert_with(|| Value::from(policy.name()));
         }
     }
 }
@@ -415,7 +415,7 @@ fn pin_expected_version(
             let op = table.op_mut(order).expect("the operation is there");
             return op.keep_base(class, &change.key.1, before);
         }
-        None if policy_of(app, &table[order], &class) == Policy::Overwrite => return,
+        None if table[order].is_taken_in || app.policy(&class) == Policy::Overwrite => return,
         None => {}
     }
     // An operation that only read the document gives it no version.

@@ -35,9 +35,13 @@ pub fn amend(
     // Invalid arguments are rejected before the refused operation is changed.
     changes_of(ctx.memory.schema(), &name, &args)?;
     refuse_local(ctx.memory.schema(), &name, &args)?;
+    let policies = op.state.issued.policies.clone();
     let replaced = table.replace(order);
     let write = Write { id: new.clone(), name, args, touches, after };
     table.issue(ctx, write, order)?;
+    if let Some(op) = table.op_mut(order) {
+        op.state.issued.policies = policies;
+    }
     let mut others = replaced.as_ref().map(|replaced| go_on_expecting(ctx, table, order, replaced));
     if let Some(replaced) = &replaced {
         go_on_asking(ctx, table, app, order, replaced);

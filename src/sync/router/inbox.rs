@@ -60,6 +60,7 @@ impl Router {
                     let again = args.clone();
                     match outbox.amend(ctx, &id, new.clone(), args) {
                         Ok(()) => {
+                            outbox.table.get_mut(&new).into_iter().for_each(|op| op.is_taken_in = true);
                             leader.from_inbox.extend(key.map(|key| (new.clone(), key)));
                             tabs.untold.push((id.clone(), Effect::Amended { id, by: new }));
                             return Ok(());

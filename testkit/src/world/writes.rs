@@ -369,7 +369,7 @@ impl<S: Backend> World<S> {
         let server = &self.server;
         let of = self.clients[client].setup.tenant;
         if let Effect::Amended { id, by } = &effect {
-            // The policy leaves out what the server's documents already are. The operation then has no place among the
+            // The policy leaves out a part that has no effect any more. The operation then has no place among the
             // writes of those documents any more.
             let machine = self.clients[client].machine.as_ref().expect("an open client");
             let replacement = machine.operations().into_iter().find(|(op, _)| op.state.issued.id == *by);

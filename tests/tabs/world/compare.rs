@@ -107,7 +107,7 @@ impl World {
         self.let_go();
     }
 
-    /// The operation, the amendments of it, those of these, and so on: by applications, and by policies as any tab was told.
+    /// The operation, the amendments of it, those of these, and so on: by applications, and by policies as the tabs reported.
     fn amendments_of(&self, id: &str) -> BTreeSet<String> {
         let all =
             || self.told.iter().chain(self.tabs.iter().flatten().map(|tab| &tab.told)).flat_map(Reports::all);

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 
 use crate::engine::instance::context::Instance;
 use crate::engine::instance::work::{Watched, Work};
+use crate::engine::records::object::end_reference;
 use crate::engine::records::opened::Opened;
 use crate::engine::rights::read::Access;
 use crate::engine::rights::readers::Readers;
@@ -153,21 +154,6 @@ fn is_there(file: &File, size: u64) -> bool {
 
 fn is_of_size(file: &File, size: u64) -> bool {
     if size <= CHUNK_BYTES as u64 { file.size == size } else { file.list == Some(size) }
-}
-
-/// Gives a deadline to an object, if nothing references it any more.
-pub(in crate::engine) fn end_reference(
-    tx: &mut (impl Edit + ?Sized),
-    org: &str,
-    sha: &str,
-    until: u64,
-) -> Result<()> {
-    let files = tx.snapshot().files();
-    let is_over = files.referring(org, sha, 1)?.is_empty() && files.lists_of(org, sha, 1)?.is_empty();
-    if let Some(file) = files.file(org, sha)?.filter(|_| is_over) {
-        tx.edit_files().put_file(org, sha, &File { until: Some(until), ..file })?;
-    }
-    Ok(())
 }
 
 /// Ends all references of documents that are removed for good. `now` is the time of the transaction.

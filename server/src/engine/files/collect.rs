@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use escale::Result;
 
-use crate::engine::effects::file_references::end_reference;
 use crate::engine::files::filing::Filing;
+use crate::engine::records::object::end_reference;
 use crate::engine::tx::lock::OrgLock;
 use crate::provider::{File, Purge};
 

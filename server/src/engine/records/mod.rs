@@ -4,6 +4,7 @@ pub(in crate::engine) mod account;
 pub(in crate::engine) mod counter;
 pub(in crate::engine) mod entrance;
 pub(in crate::engine) mod fields;
+pub(in crate::engine) mod object;
 pub(in crate::engine) mod opened;
 pub(in crate::engine) mod org;
 pub(in crate::engine) mod reader;

@@ -31,6 +31,7 @@ impl PendingOps {
         self.write(ctx, Write { id, name, args, touches, after })?;
         if let Some(op) = self.get_mut(&wanted.id) {
             let Issued { at, base, bases, insists, policies, .. } = wanted.clone();
+            op.is_taken_in = true;
             op.whole.iter_mut().for_each(|whole| whole.insists = Some(insists.clone()));
             let issued = &mut op.state.issued;
             (issued.at, issued.base, issued.bases, issued.policies) = (at, base, bases, policies);
