@@ -192,13 +192,16 @@ impl Overlay {
 
 /// Notes the policies of an operation that this session issues. One that comes from another tab has those of that tab.
 fn note_policies(ctx: &Ctx, table: &mut PendingOps, app: &dyn Application, order: u64, changes: &[Change]) {
-    let Some(op) = table.op_mut(order).filter(|op| !op.is_taken_in) else { return };
+    let Some(op) = table.op_mut(order).filter(|op| !op.is_taken_in && op.state.issued.policies.is_none())
+    else {
+        return;
+    };
     for change in changes {
         let class = ctx.memory.class(change.key.0);
         let policy = app.policy(class.name());
         if !class.is_local() && policy != Policy::Overwrite {
             let policies = op.state.issued.policies.get_or_insert_default();
-            policies.entry(class.name().to_string()).or_insert_with(|| Value::from(policy.name()));
+            policies.insert(class.name().to_string(), Value::from(policy.name()));
         }
     }
 }
