@@ -41,9 +41,12 @@ impl World {
 
     pub(super) fn compare(&mut self) {
         self.compare_memories();
-        let executed = &self.server.db.operations.executed;
-        let once: BTreeSet<&String> = executed.iter().map(|(_, id)| id).collect();
-        assert_eq!(once.len(), executed.len(), "R11: an operation was executed twice");
+        let once = self.executed();
+        assert_eq!(
+            once.len(),
+            self.server.db.operations.executed.len(),
+            "R11: an operation was executed twice"
+        );
         for id in &self.saved {
             let result = self.server.db.operations.results.get(&(0, id.clone()));
             let is_refused = result.is_some_and(|result| result.fault.is_some());
@@ -107,15 +110,23 @@ impl World {
         self.let_go();
     }
 
+    /// The operations that the server has executed.
+    fn executed(&self) -> BTreeSet<&String> {
+        self.server.db.operations.executed.iter().map(|(_, id)| id).collect()
+    }
+
+    /// The reports of all tabs, also of those that have ended.
+    fn reports(&self) -> impl Iterator<Item = (&str, &Told)> {
+        self.told.iter().chain(self.tabs.iter().flatten().map(|tab| &tab.told)).flat_map(Reports::all)
+    }
+
     /// The operation, the amendments of it, those of these, and so on: by applications, and by policies as the tabs reported.
     fn amendments_of(&self, id: &str) -> BTreeSet<String> {
-        let all =
-            || self.told.iter().chain(self.tabs.iter().flatten().map(|tab| &tab.told)).flat_map(Reports::all);
         let mut found = BTreeSet::new();
         let mut next = vec![id.to_owned()];
         while let Some(id) = next.pop() {
             next.extend(self.amendments.get(&id).into_iter().flatten().cloned());
-            next.extend(all().filter(|(of, _)| *of == id).filter_map(|(_, told)| match told {
+            next.extend(self.reports().filter(|(of, _)| *of == id).filter_map(|(_, told)| match told {
                 Told::Amended(by) => Some(by.clone()),
                 _ => None,
             }));
@@ -128,11 +139,9 @@ impl World {
     /// All tabs report the same end of each operation, and it is that of the server.
     fn compare_reports(&self) {
         let results = &self.server.db.operations.results;
-        let once: BTreeSet<&String> = self.server.db.operations.executed.iter().map(|(_, id)| id).collect();
-        let open = self.tabs.iter().flatten().map(|tab| &tab.told);
-        let all = || self.told.iter().chain(open.clone()).flat_map(Reports::all);
+        let once = self.executed();
         let mut ends: BTreeMap<&str, &Told> = BTreeMap::new();
-        for (id, told) in all().filter(|(id, _)| !self.locals.ids.contains(*id)) {
+        for (id, told) in self.reports().filter(|(id, _)| !self.locals.ids.contains(*id)) {
             let result = results.get(&(0, id.to_owned()));
             let ok = result.and_then(|result| result.ok.as_ref());
             let fault = result.and_then(|result| result.fault.as_ref());
@@ -141,7 +150,7 @@ impl World {
             // It stands on an operation that another tab had discarded when the leader took it in.
             let is_held = |code: &Code| *code == Code::OrderHeld && result.is_none();
             // Several tabs have decided about one refused operation, and the server never met this amendment.
-            let is_other = |code: &Code| *code == Code::NotFound && result.is_none();
+            let is_too_late = |code: &Code| *code == Code::NotFound && result.is_none();
             // The database that said it is gone, or that record was swept.
             let may_forget = self.plan.sweeps || self.plan.drops;
             let is_gone = |code: &Code| *code == Code::Forgotten && may_forget;
@@ -162,7 +171,7 @@ impl World {
                     let mut instead = self.amendments.get(id).into_iter().flatten();
                     let is_amended = instead.any(|new| results.contains_key(&(0, new.clone())));
                     let is_it = (is_it || is_held(code)) && !is_amended;
-                    is_it || of_policy(code) || is_other(code) || is_gone(code)
+                    is_it || of_policy(code) || is_too_late(code) || is_gone(code)
                 }
                 Told::Amended(_) => ok.is_none(),
             };
