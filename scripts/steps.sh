@@ -1,11 +1,11 @@
 # Runs the steps of a script; sourced after lib.sh. Each step prints the output of its runner. A failed step does not
-# stop the others. `finish` prints the sums and what took longest, and fails if a step failed.
+# stop the others. `finish` prints what took longest, what failed and the sums, and fails if a step failed.
 
 passed=0
 failed=0
-failures=()
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+faults=$(mktemp)
+trap 'rm -f "$log" "$faults"' EXIT
 
 # step NAME COMMAND..: counts the tests that the command reports, or the command itself as one test.
 step() { run_step 1 "$@"; }
@@ -41,7 +41,30 @@ run_step() {
   if [ "$status" != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
   passed=$((passed + good))
   failed=$((failed + bad))
-  [ "$status" = 0 ] || failures+=("$name")
+  if [ "$status" != 0 ]; then
+    { printf 'failed: %s\n' "$name" && failed_tests; } >>"$faults"
+  fi
+}
+
+# Prints each failed test of the log: its name, its seed, and the beginning of its message. So the end of a long output
+# says which test to run, and how. A step that names no test shows its last lines.
+failed_tests() {
+  local found
+  found=$(awk '
+    function show(line) { print "    " substr(line, 1, 200) }
+    # Cargo prints the output of each failed test below such a heading, and at the end their names below `failures:`.
+    /^---- .* stdout ----$/ { print "  " substr($0, 6, length($0) - 17); inside = 1; left = 6; next }
+    /^failures:$/ { inside = left = 0 }
+    inside && /ESCALE_SEED=/ { show($0); next }
+    # Node prints the name, and then the fault as a block of YAML.
+    /^# .*ESCALE_SEED=/ { seed = $0; next }
+    /^ *not ok [0-9]+ - / { sub(/^ *not ok [0-9]+ - /, ""); print "  " $0; if (seed != "") show(seed); seed = ""; named = 1; next }
+    /^ *ok [0-9]+ - / { seed = ""; next }
+    /^ *error: / && named { left = 4; named = 0 }
+    /^ *(code|name|stack): / && !inside { left = 0 }
+    left > 0 && NF { show($0); left-- }
+  ' "$log")
+  if [ -n "$found" ]; then head -n 40 <<<"$found"; else tail -n 10 "$log" | sed 's/^/    /'; fi
 }
 
 # The sum of the numbers that a sed script finds in the log.
@@ -72,7 +95,7 @@ finish() {
   slowest step 10 "The slowest steps"
   slowest test 20 "The slowest tests"
   printf '\nall times: %s\n\n' "$(times)"
-  for name in ${failures[@]+"${failures[@]}"}; do printf 'failed: %s\n' "$name"; done
+  cat "$faults"
   printf '%s passed, %s failed\n' "$passed" "$failed"
   [ "$failed" = 0 ]
 }

@@ -56,7 +56,7 @@ test("a failed step, a failed build and a runner without a test each count as fa
 test("a step whose runner reports a failed test and ends well is named", (t) => {
   const { stdout, status } = run(t, `tests Node ${print(TAP)}\nstep Cargo ${print(CARGO.replace("3 passed; 0", "2 passed; 1"))}`);
   assert.equal(status, 1);
-  assert.match(stdout, /failed: Node\nfailed: Cargo\n10 passed, 2 failed\n$/);
+  assert.match(stdout, /failed: Node\n {2}a quick one\nfailed: Cargo\n(?: {4}.*\n)+10 passed, 2 failed\n$/);
 });
 
 test("each step, and each test of a second or more, has a row, and the slowest are printed", (t) => {
@@ -68,4 +68,55 @@ test("each step, and each test of a second or more, has a row, and the slowest a
     ["tests/rules/main.rs", "48", "test", "Cargo"],
   ]);
   assert.match(stdout, /The slowest tests, in seconds:\n {4}65 {2}a slow one\n {4}48 {2}tests\/rules\/main.rs\n/);
+});
+
+const FAILED_CARGO = `     Running tests/rules/main.rs (target/debug/deps/rules-0)
+test r1_it_holds ... ok
+test r2_it_breaks ... FAILED
+
+failures:
+
+---- r2_it_breaks stdout ----
+ESCALE_SEED=17
+
+thread 'r2_it_breaks' panicked at tests/rules/main.rs:3:5:
+left is not right
+
+failures:
+    r2_it_breaks
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s`;
+
+const FAILED_TAP = `# ESCALE_SEED=3
+ok 1 - a good one
+# ESCALE_SEED=5
+not ok 2 - a bad one
+  ---
+  location: 'a.test.mjs:1:1'
+  error: 'one is not two'
+  code: 'ERR_ASSERTION'
+  ...
+# pass 1
+# fail 1`;
+
+test("the end names each failed test, its seed and the beginning of its message", (t) => {
+  const lines = (text) => print(text.replaceAll("'", "`"));
+  const { stdout } = run(t, `tests Cargo ${lines(FAILED_CARGO)}\ntests Node ${lines(FAILED_TAP)}`);
+  const end = stdout.slice(stdout.indexOf("failed: Cargo"));
+  assert.equal(
+    end,
+    [
+      "failed: Cargo",
+      "  r2_it_breaks",
+      "    ESCALE_SEED=17",
+      "    thread `r2_it_breaks` panicked at tests/rules/main.rs:3:5:",
+      "    left is not right",
+      "failed: Node",
+      "  a bad one",
+      "    # ESCALE_SEED=5",
+      "      error: `one is not two`",
+      "2 passed, 2 failed",
+      "",
+    ].join("\n"),
+  );
 });
