@@ -11,3 +11,14 @@ export function count(variable, usual, env = process.env) {
   if (!/^\d+$/.test(given)) throw new Error(`${variable} is a number: ${given}`);
   return Number(given);
 }
+
+/**
+ * The seed that random histories start from: the one in ESCALE_SEED, or 1 with ESCALE_SEEDS=same, as `make test` sets it,
+ * or a new one.
+ */
+export function startSeed({ ESCALE_SEED: given, ESCALE_SEEDS: which } = process.env) {
+  if (which && which !== "same") throw new Error(`ESCALE_SEEDS is same or not set: ${which}`);
+  if (!given) return which ? 1 : Math.floor(Math.random() * 2 ** 31);
+  if (!/^\d+$/.test(given)) throw new Error(`ESCALE_SEED is a number: ${given}`);
+  return Number(given);
+}

@@ -17,7 +17,7 @@ import { chosen, minutesOf, partsNeeded, piecesOf } from "./parts.mjs";
 import { PROOFS, shownCommand, VARIABLES } from "./table.mjs";
 import { DATA, proofsOf, runsOf, taken, writePage } from "./write-page.mjs";
 
-const OWN = ["PART", "ONLY", "PLAN", "FROM", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "COMMAND", "ESCALE_EFFORT", "ESCALE_SEED"];
+const OWN = ["PART", "ONLY", "PLAN", "FROM", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "COMMAND", "ESCALE_EFFORT", "ESCALE_SEED", "ESCALE_SEEDS"];
 const hours = (minutes) => (minutes < 90 ? `${Math.ceil(minutes)} min` : `${(minutes / 60).toFixed(1)} h`);
 
 /** The pieces that the environment asks for, and whether they have the counts of a full run. */

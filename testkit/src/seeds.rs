@@ -1,6 +1,6 @@
 //! One convention for everything random (docs/testing.md): `ESCALE_SEED` plays one seed again, `ESCALE_CASES`
-//! plays more or fewer of them, and `ESCALE_EFFORT=proof` ten times as many as usual. A failing test has printed the
-//! line that plays it again.
+//! plays more or fewer of them, and `ESCALE_EFFORT=proof` ten times as many as usual. `ESCALE_SEEDS=same` plays the
+//! same ones each time. A failing test has printed the line that plays it again.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -37,10 +37,14 @@ pub fn each(usual: u32) -> Range<u64> {
     given().map_or(0..cases(usual).into(), |seed| seed..seed + 1)
 }
 
-/// The seed that proptest starts from: the one given, or a new one each time.
+/// The seed that random histories start from: the one given, or 1 with `ESCALE_SEEDS=same`, or a new one.
 pub fn start() -> u64 {
-    // Short, because people type it.
-    given().unwrap_or_else(|| RandomState::new().hash_one("a seed") & 0xffff_ffff)
+    given().unwrap_or_else(|| match std::env::var("ESCALE_SEEDS").ok().as_deref() {
+        Some("same") => 1,
+        // Short, because people type it.
+        None | Some("") => RandomState::new().hash_one("a seed") & 0xffff_ffff,
+        Some(other) => panic!("ESCALE_SEEDS is same or not set: {other}"),
+    })
 }
 
 /// The configuration of a proptest property. The seed is printed, so that the test's output shows it if a

@@ -6,10 +6,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { CHECKS, optionsOf, runChecks } from "../../conformance/src/index.mjs";
+import { startSeed } from "../../testkit/effort.mjs";
 import { FAULTS, plant } from "./support/faults.mjs";
 
 const isFull = process.env.CONFORMANCE === "full";
-const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 
 /** The ids of the checks that fail. */
 async function failures(name, only, more) {

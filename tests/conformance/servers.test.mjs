@@ -6,10 +6,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { CHECKS, count, lastLines, linesOf, optionsOf, runChecks } from "../../conformance/src/index.mjs";
+import { startSeed } from "../../testkit/effort.mjs";
 import { launch } from "./support/launch.mjs";
 
 const isFull = process.env.CONFORMANCE === "full";
-const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 
 async function runs(kind, more = {}) {
   const run = `${kind}${Object.keys(more).join("")}${SEED}`;

@@ -7,7 +7,7 @@ import Ajv from "ajv/dist/2020.js";
 import { defineSchema } from "escale";
 import { values } from "escale/values";
 
-import { count } from "../../testkit/effort.mjs";
+import { count, startSeed } from "../../testkit/effort.mjs";
 import { randomFrom } from "../e2e/support/in-page/random.js";
 import { makeServer } from "../e2e/support/server.mjs";
 
@@ -94,7 +94,7 @@ function jsonSchema({ properties, required, additionalProperties = true }) {
 }
 
 test("r98_random_documents_are_refused_as_json_schema_says", { timeout: 60_000 + DOCUMENTS * 20 }, async (t) => {
-  const seed = Number(process.env.ESCALE_SEED ?? Math.floor(Math.random() * 2 ** 32));
+  const seed = startSeed();
   console.log(`# ESCALE_SEED=${seed}`);
   const { aClass, aDocument, pick } = chances(seed);
   const classes = Object.fromEntries(Array.from({ length: CLASSES }, (_, n) => [`C${n}`, aClass()]));

@@ -5,11 +5,11 @@ import { test } from "node:test";
 
 import { EscaleError } from "../../js/dist/base/errors.js";
 import { Tracker } from "../../js/dist/writes/tracker.js";
-import { count } from "../../testkit/effort.mjs";
+import { count, startSeed } from "../../testkit/effort.mjs";
 import { randomFrom } from "../e2e/support/in-page/random.js";
 import { fault, settled } from "./fake-core.mjs";
 
-const SEED = Number(process.env.ESCALE_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 const HISTORIES = process.env.ESCALE_SEED === undefined ? count("HISTORIES", 300) : 1;
 const STEPS = 60;
 

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { defineOperations, defineSchema } from "escale";
 import { testing } from "escale/testing";
 
-import { count } from "../../testkit/effort.mjs";
+import { count, startSeed } from "../../testkit/effort.mjs";
 import { randomFrom } from "../e2e/support/in-page/random.js";
 
 const schema = defineSchema({
@@ -200,7 +200,7 @@ class History {
 }
 
 test("in the end each session equals the server, and each saved operation ran once", { timeout: 300_000 }, async () => {
-  const first = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 1e9));
+  const first = startSeed();
   const histories = process.env.ESCALE_SEED ? 1 : count("HISTORIES", 20);
   const counts = {};
   for (let seed = first; seed < first + histories; seed++) {

@@ -11,7 +11,7 @@ import { chosen, minutesOf, PART_MINUTES_MAX, PIECE_MINUTES_MAX, partsNeeded, pa
 import { ROWS } from "../../scripts/proofs/rows.mjs";
 import { PROOFS, TARGETS } from "../../scripts/proofs/table.mjs";
 import { randomFrom } from "../e2e/support/in-page/random.js";
-import { count } from "../../testkit/effort.mjs";
+import { count, startSeed } from "../../testkit/effort.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const PIECES = PROOFS.flatMap((proof) => piecesOf(proof));
@@ -62,7 +62,7 @@ test("the pieces of a proof have all of its counts, one after the other", () => 
 });
 
 test("parts are complete and balanced, for any pieces and any number of parts", (t) => {
-  const seed = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+  const seed = startSeed();
   t.diagnostic(`ESCALE_SEED=${seed}`);
   for (let history = 0; history < count("CUTS", 300); history++) {
     const below = randomFrom(seed + history);

@@ -2,7 +2,7 @@
 // change. Method: random visits on a session whose live queries a naive model answers. ESCALE_SEED chooses the visit.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { count } from "../../testkit/effort.mjs";
+import { count, startSeed } from "../../testkit/effort.mjs";
 import { loader } from "./load.mjs";
 
 globalThis.document = { hidden: true };
@@ -198,7 +198,7 @@ test("a topic that is not followed is an error until the question changes, and a
 });
 
 test("random visits see the pages of a filter and a sort", async () => {
-  const seed = Number(process.env.ESCALE_SEED ?? Date.now() % 1_000_000);
+  const seed = startSeed();
   console.log(`# ESCALE_SEED=${seed}`);
   const random = randomFrom(seed);
   const { largest, session, settled } = viewOf(some(70));

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 import { startCountingProxy } from "../support/counting-proxy.mjs";
 import { KilledBrowser } from "../support/killed-browser.mjs";
 import { KilledFirefox } from "../support/killed-firefox.mjs";
@@ -19,7 +19,7 @@ import { startSite } from "../support/site.mjs";
 const MIB = 2 ** 20;
 const BROWSERS = { chromium: KilledBrowser, firefox: KilledFirefox };
 const CHOSEN = process.env.KILLED ? [process.env.KILLED] : Object.keys(BROWSERS);
-const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 const KILLS = count("KILLS", 3);
 /** Not a whole number of MiB: the last chunk is short. */
 const BYTES = Number(process.env.FILM_MIB || 24) * MIB + 12_345;

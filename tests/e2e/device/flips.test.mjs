@@ -8,7 +8,7 @@ import { cp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 import { openBrowser } from "../support/browser.mjs";
 import { schema, some } from "../support/packages.mjs";
 import { folderFor } from "../support/paths.mjs";
@@ -17,7 +17,7 @@ import { makeServer } from "../support/server.mjs";
 import { startSite } from "../support/site.mjs";
 
 const FLIPS = count("FLIPS", 6);
-const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 const [COUNT, CHANGED, GONE] = [200, 60, 20];
 /** The parts of a profile that belong to origins: databases, the files of buckets, and quotas. */
 const FOLDERS = ["Default/IndexedDB", "Default/WebStorage"];

@@ -11,7 +11,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 import { KilledBrowser } from "../support/killed-browser.mjs";
 import { KilledFirefox, LoadedAnew } from "../support/killed-firefox.mjs";
 import { folderFor } from "../support/paths.mjs";
@@ -25,7 +25,7 @@ const BROWSERS = {
   firefox: { Killed: KilledFirefox, kills: 3, proof: "kill-firefox" },
 };
 const CHOSEN = process.env.KILLED ? [process.env.KILLED] : Object.keys(BROWSERS);
-const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 /**
  * The number of reports from the page, of writes issued, saved or accepted, before it may be killed; and milliseconds
  * after that.

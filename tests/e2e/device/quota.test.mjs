@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 import { openBrowser, visit } from "../support/browser.mjs";
 import { schema, some } from "../support/packages.mjs";
 import { randomFrom } from "../support/in-page/random.js";
@@ -14,7 +14,7 @@ import { makeServer } from "../support/server.mjs";
 import { startSite } from "../support/site.mjs";
 
 const QUOTAS = count("QUOTAS", 3);
-const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 /** Too few bytes for any database. */
 const SMALLEST = 1_000;
 /** Documents on the server, those that it changes meanwhile, and those written here: texts that do not compress. */

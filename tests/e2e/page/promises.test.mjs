@@ -3,11 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { startSeed } from "../../../testkit/effort.mjs";
 import { randomFrom } from "../support/in-page/random.js";
 import { crash, leader } from "../support/tabs.mjs";
 import { openWriter, writingWorld } from "../support/writing.mjs";
 
-const SEED = Number(process.env.ESCALE_SEED || Date.now() % 100_000);
+const SEED = startSeed();
 const HISTORIES = Number(process.env.ESCALE_CASES || 2);
 const STEPS = 14;
 

@@ -5,12 +5,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 import { openBrowser } from "../support/browser.mjs";
 import { startSite } from "../support/site.mjs";
 
 const REPLIES = count("REPLIES", 300);
-const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 /** Replies to one store: epochs only grow, and at some point there is no later one. */
 const TO_ONE_STORE = 50;
 /** The page's clocks run faster by this factor: the pauses after a failure belong to the session, not to the proof. */

@@ -9,10 +9,10 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 
 const HISTORIES = count("HISTORIES", 5);
-const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 const PLAYER = fileURLToPath(new URL("../../servers/player.mjs", import.meta.url));
 
 test(`${HISTORIES} histories on a second server end equal`, { timeout: HISTORIES * 120_000 }, async () => {

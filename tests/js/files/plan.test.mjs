@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { evicted, planOf, unshared, usage } from "../../../js/dist/files/plan.js";
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 
-const SEED = Number(process.env.ESCALE_SEED ?? Math.floor(Math.random() * 2 ** 32));
+const SEED = startSeed();
 const PLANS = process.env.ESCALE_SEED === undefined ? count("PLANS", 400) : 1;
 const MIB = 1 << 20;
 const DAY_MS = 24 * 3_600_000;

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 import { bytesOf, codeOf, Device, drain, filesServer, isEqual, MIB } from "./support.mjs";
 
-const SEED = Number(process.env.ESCALE_SEED ?? Math.floor(Math.random() * 2 ** 32));
+const SEED = startSeed();
 
 /** Numbers from a seed (mulberry32). */
 function randomOf(seed) {

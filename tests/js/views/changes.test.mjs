@@ -4,11 +4,11 @@ import { test } from "node:test";
 
 import { patch } from "../../../js/dist/schema/order.js";
 import { defineSchema } from "../../../js/dist/schema/schema.js";
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 import { randomFrom } from "../../e2e/support/in-page/random.js";
 import { openFake, settled } from "../fake-core.mjs";
 
-const SEED = Number(process.env.ESCALE_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 const HISTORIES = count("VIEWS", 200);
 
 test("a view shows what its def holds, whatever changes while it reads, and however long nobody looks", async (t) => {

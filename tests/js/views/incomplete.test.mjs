@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 import { randomFrom } from "../../e2e/support/in-page/random.js";
 import { defineSchema } from "../../../js/dist/schema/schema.js";
 import { liveStore, queryStore } from "../../../js/dist/frameworks/stores.js";
@@ -382,6 +382,6 @@ async function play(seed) {
 test("r94_ready_and_error_are_those_of_the_plain_model", { timeout: 600_000 }, async () => {
   const seed = process.env.ESCALE_SEED;
   const histories = seed === undefined ? count("REFUSALS", 40) : 1;
-  const first = Number(seed ?? Math.floor(Math.random() * 2 ** 31));
+  const first = startSeed();
   for (let history = 0; history < histories; history++) await play(first + history);
 });

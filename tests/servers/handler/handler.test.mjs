@@ -11,10 +11,11 @@ import { byTokens, createHandler, Fault, memory, shaS } from "../../../handler/s
 import { serve } from "../../../handler/src/node.mjs";
 import { openSqlite } from "../../../handler/src/storage/sqlite.mjs";
 import { postgres } from "../../../handler/src/storage/postgres.mjs";
+import { startSeed } from "../../../testkit/effort.mjs";
 import { randomFrom } from "../../e2e/support/in-page/random.js";
 import { kinds, nextMessage, startPostgres } from "./support.mjs";
 
-const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 const schema = { Note: { key: ["id"], collections: { box: { key: ["box"], mutable: true } } }, Draft: { key: ["id"], local: true } };
 const postgresql = startPostgres();
 after(() => postgresql.stop());

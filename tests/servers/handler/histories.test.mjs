@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 
 import { createHandler, Fault, shaS } from "../../../handler/src/index.mjs";
-import { count } from "../../../testkit/effort.mjs";
+import { count, startSeed } from "../../../testkit/effort.mjs";
 import { randomFrom } from "../../e2e/support/in-page/random.js";
 import { kinds, startPostgres } from "./support.mjs";
 
 const CASES = count("ESCALE_CASES", 3);
-const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+const SEED = startSeed();
 const STEPS = 40;
 
 const SCHEMA = {
