@@ -2,7 +2,7 @@
 //! openings of the store that fail.
 
 use escale::Code;
-use escale::journal::Retention;
+use escale::journal::{Policy, Retention};
 use escale::memory::Content;
 use escale::model::{Def, Value};
 use escale::store::MemoryDevice;
@@ -10,8 +10,8 @@ use escale::sync::{Event, TabEvent, Write};
 
 use super::ends::{Play, id, open as open_tab, put};
 use super::inbox::{FULL, document, issue_twice, whole};
-use super::regressions::{NOW, lead, open, poll, settle};
-use super::tab::{Fault, Tab, Task};
+use super::regressions::{NOW, lead, open, open_with, poll, settle};
+use super::tab::{Fault, LOCAL, Tab, Task};
 use super::told::Told;
 use escale_testkit::client::Call;
 use escale_testkit::schema::name;
@@ -246,4 +246,31 @@ fn a_deposed_leader_tells_the_decision_that_the_next_leader_wrote() {
     settle(&mut play.leader);
     poll(&mut play.leader);
     assert_eq!(ends(&play.leader), [Told::Ended(Err(Code::NotUnique))]);
+}
+
+/// The leader took in another tab's batch with a local part, was deposed before it had written that, and led again. It had
+/// forgotten whose the batch was, and judged it by the policy of its own release.
+#[test]
+fn r92_a_deposed_leader_does_not_judge_what_it_had_taken_in_by_its_own_policy() {
+    let local = Value::from([("class", LOCAL.into()), ("data", Value::from([("id", "draft".into())]))]);
+    let part = |args: Value| Value::from([("name", "doc.put".into()), ("args", args)]);
+    let args = Value::from([("ops", Value::Array(vec![part(put(false)), part(local)]))]);
+    let device = MemoryDevice::shared();
+    let mut leader = open_with(&device, 1, Policy::Merge);
+    lead(&mut leader);
+    let mut follower = open(&device, 2);
+    let (name, touches, after) = ("batch".to_owned(), Vec::new(), Vec::new());
+    follower.feed(Event::Write(Write { id: id(0), name, args, touches, after }), NOW);
+    settle(&mut follower);
+    leader.feed(Event::Tab(TabEvent::Poll), NOW);
+    step(&mut leader, None);
+    leader.feed(Event::Tab(TabEvent::Depose), NOW);
+    while !leader.machine.is_following() {
+        step(&mut leader, Some(FULL));
+    }
+    settle(&mut leader);
+    lead(&mut leader);
+    let [(op, _)] = leader.machine.operations()[..] else { panic!("one operation") };
+    let expected = op.changes.iter().flatten().find_map(|change| change.if_version.clone());
+    assert_eq!((&op.state.issued.policies, expected), (&None, None));
 }

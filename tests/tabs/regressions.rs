@@ -22,7 +22,7 @@ pub fn open(device: &MemoryDevice, seed: u64) -> Tab {
     open_with(device, seed, Policy::Overwrite)
 }
 
-fn open_with(device: &MemoryDevice, seed: u64, policy: Policy) -> Tab {
+pub fn open_with(device: &MemoryDevice, seed: u64, policy: Policy) -> Tab {
     let mut tab = Tab::open(device, seed, policy, Limits::default());
     settle(&mut tab);
     tab

@@ -192,6 +192,7 @@ pub fn undo_parts(ctx: &mut Ctx, table: &mut PendingOps) -> Result<()> {
         let mut op = make(ctx, write, order)?;
         let issued = &mut op.state.issued;
         (issued.at, issued.base, issued.bases, issued.policies) = (at, base, bases, policies);
+        op.is_taken_in = insists.is_some();
         match insists {
             Some(insists) => op.state.issued.insists = insists,
             None => op.insist(|_| true),
