@@ -1,7 +1,7 @@
 //! An operation as its application issued it. A pending operation holds it, and a follower hands it to the leader.
 
 use super::op::OpId;
-use super::policy::State;
+use super::policy::{Policy, State};
 use crate::codec::{Data, Decode, Encode, FieldOut, Fields, Format, Node, NodeError, Presence, Writer};
 use crate::model::{Name, Pk, Value};
 
@@ -32,6 +32,11 @@ pub struct Issued {
 }
 
 impl Issued {
+    /// The noted policy of a class. None if it overwrites, and in operations of older releases.
+    pub fn policy(&self, class: &Name) -> Option<Policy> {
+        Policy::parse(self.policies.as_ref()?.get(class.as_str())?.as_str()?)
+    }
+
     /// The fields, for a record that has others too. A request always has `bases`, and a stored operation only those of
     /// a batch.
     pub(super) fn fields(&self, bases: Presence) -> [FieldOut<'_>; 10] {

@@ -235,6 +235,32 @@ fn r92_the_policy_of_the_release_that_issued_a_write_judges_it() {
     }
 }
 
+/// The policies stayed with an operation that another release amends. That one's own policy said whether the amendment expects a
+/// version: the work of others was replaced without a word.
+#[test]
+fn r92_an_amendment_by_another_release_is_still_judged_by_the_policy_of_the_first() {
+    let device = MemoryDevice::shared();
+    let open = |seed: u64, policy: Policy| {
+        let mut tab = Tab::open(&device, seed, policy, Limits::default());
+        settle(&mut tab);
+        tab
+    };
+    let mut leader = open(1, Policy::Overwrite);
+    lead(&mut leader);
+    let mut server = ModelServer::new(Habits::of(80), 1, NOW);
+    leader.feed(Event::Subscribe(Def::class_of(&name("Doc"))), NOW);
+    settle(&mut leader);
+    serve(&mut server, &mut leader);
+    write(&mut open(2, Policy::Merge), 0, "doc.put", put(true), vec![]);
+    poll(&mut leader);
+    serve(&mut server, &mut leader);
+    assert!(leader.machine.refused_op(&id(0)).is_ok());
+    leader.feed(Event::Amend { id: id(0), new: id(1), args: Some(put(false)) }, NOW);
+    let [(op, _)] = leader.machine.operations()[..] else { panic!("one operation") };
+    assert_eq!(op.state.issued.policies, Some(BTreeMap::from([("Doc".to_owned(), "merge".into())])));
+    assert!(op.changes.iter().flatten().all(|change| change.if_version.is_some()), "it expects a version");
+}
+
 /// Its session opens over a store of an older release, whose tab leads. The driver takes the lead for it.
 #[test]
 fn a_session_that_knows_more_than_the_leader_is_ahead_of_it() {

@@ -38,8 +38,7 @@ pub trait Application {
 /// function where that one has, the user decides.
 pub fn policy_of(app: &dyn Application, op: &PendingOp, class: &Name) -> Policy {
     let here = app.policy(class);
-    let named = op.state.issued.policies.as_ref().and_then(|policies| policies.get(class.as_str())?.as_str());
-    match named.and_then(Policy::parse) {
+    match op.state.issued.policy(class) {
         Some(Policy::Custom) if here != Policy::Custom => Policy::Ask,
         Some(policy) => policy,
         None => here,

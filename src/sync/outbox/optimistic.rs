@@ -418,7 +418,8 @@ fn pin_expected_version(
             let op = table.op_mut(order).expect("the operation is there");
             return op.keep_base(class, &change.key.1, before);
         }
-        None if table[order].is_taken_in || app.policy(&class) == Policy::Overwrite => return,
+        // Each policy but `Overwrite` is noted.
+        None if table[order].is_taken_in || table[order].state.issued.policy(&class).is_none() => return,
         None => {}
     }
     // An operation that only read the document gives it no version.
