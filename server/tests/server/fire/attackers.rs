@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::support::operating::op;
 
@@ -287,6 +288,13 @@ impl Attack {
         }
     }
 
+    /// Opens a socket, from the address that most attackers come from.
+    async fn connect(&self) -> Option<WebSocketStream<MaybeTlsStream<TcpStream>>> {
+        let mut request = format!("ws://{}/o/live", self.address).into_client_request().unwrap();
+        request.headers_mut().insert("x-forwarded-for", "10.9.9.9".parse().unwrap());
+        Some(tokio_tungstenite::connect_async(request).await.ok()?.0)
+    }
+
     /// A socket that follows a thousand names, and asks for other ones again and again.
     pub async fn socket(self, n: usize) {
         let said = [0, 1].map(|list| {
@@ -296,9 +304,7 @@ impl Attack {
         });
         let mut round = 0;
         while !self.is_over() {
-            let mut request = format!("ws://{}/o/live", self.address).into_client_request().unwrap();
-            request.headers_mut().insert("x-forwarded-for", "10.9.9.9".parse().unwrap());
-            let Ok((mut socket, _)) = tokio_tungstenite::connect_async(request).await else { continue };
+            let Some(mut socket) = self.connect().await else { continue };
             // Two lists of names in turn: each message gives up one and takes up the other.
             while !self.is_over() {
                 round += 1;
@@ -333,9 +339,7 @@ impl Attack {
         let defs = (0..1_000).map(|at| format!("\"Paper@{}\"", pk(at))).collect::<Vec<_>>().join(",");
         let said = format!(r#"{{"token":"a11","session":"d{n}","subs":[{defs}]}}"#);
         while !self.is_over() {
-            let mut request = format!("ws://{}/o/live", self.address).into_client_request().unwrap();
-            request.headers_mut().insert("x-forwarded-for", "10.9.9.9".parse().unwrap());
-            let Ok((mut socket, _)) = tokio_tungstenite::connect_async(request).await else { continue };
+            let Some(mut socket) = self.connect().await else { continue };
             self.unpaid.fetch_add(said.len() as u64, Ordering::Relaxed);
             if socket.send(Message::text(said.clone())).await.is_err() {
                 continue;
