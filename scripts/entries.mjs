@@ -44,7 +44,7 @@ export const INNER = [
   SHARED,
   { name: "bundled", bytes: 200, acts: true },
   { name: "edge", bytes: 200, acts: true },
-  { name: "carried", bytes: 428_500 },
+  { name: "carried", bytes: 428_700 },
 ];
 
 /** The oldest TypeScript that infers the types of documents. An older one would infer wrong ones in silence. */

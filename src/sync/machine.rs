@@ -85,6 +85,11 @@ impl Machine {
         reads::changes(&mut self.router.ctx, def, all)
     }
 
+    /// The id of the document that a def names by its pk, if the application sees it and a def holds it: this one or another.
+    pub fn held(&self, def: &Def) -> Option<u32> {
+        reads::held(&self.router.ctx, def)
+    }
+
     /// The id of a held document that has not expired.
     pub fn find(&self, class: &Name, pk: &Pk) -> Option<u32> {
         reads::find(&self.router.ctx, class, pk)

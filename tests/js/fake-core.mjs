@@ -112,15 +112,18 @@ export class FakeCore {
   }
   list(def) {
     this.calls.push(["list", def]);
-    if (!this.#defs.has(def)) {
-      const [className] = def.split("/", 1);
-      const { key } = JSON.parse(def.slice(className.length + 1) || "{}");
-      const id = key && this.find(className, key.join("/"), key.length);
-      return { ids: Uint32Array.from(id ? [id] : []), ready: false, whole: false, v: 0, lease: 0 };
-    }
+    if (!this.#defs.has(def)) return { ids: this.#foundElsewhere(def), ready: false, whole: false, v: 0, lease: 0 };
     const { byKey, ready, torn } = this.#subscribed(def);
     const whole = ready && !torn;
-    return { ids: Uint32Array.from(byKey.values()).reverse(), ready, whole, v: ready ? 1 : 0, lease: this.rests.get(def) ?? 0 };
+    const ids = ready || byKey.size > 0 ? Uint32Array.from(byKey.values()).reverse() : this.#foundElsewhere(def);
+    return { ids, ready, whole, v: ready ? 1 : 0, lease: this.rests.get(def) ?? 0 };
+  }
+  /** The document that a def names, if another def holds it. */
+  #foundElsewhere(def) {
+    const [className] = def.split("/", 1);
+    const { key } = JSON.parse(def.slice(className.length + 1) || "{}");
+    const id = key && this.find(className, key.join("/"), key.length);
+    return Uint32Array.from(id ? [id] : []);
   }
   changes(def, all) {
     const held = this.#subscribed(def);

@@ -372,6 +372,35 @@ test("items: a put needs the parent, a deletion of the parent ends them, and a c
   assert.deepEqual([chess.now.doc, chess.now.items.Adh, world.docs("Adh")], [undefined, [], []]);
 });
 
+test("offline, a document that a list holds is shown with the items that are held, although it was never opened with them", async (t) => {
+  const tree = defineSchema({
+    Asso: { key: ["id"], properties: { name: "string" } },
+    Adh: { in: "Asso", key: ["asso", "num"], properties: { name: "string" } },
+  });
+  const adh = (asso) => ({ asso, num: "1", name: "Ada" });
+  const world = await testing({ schema: tree, documents: { Asso: [{ id: "a", name: "Chess" }, { id: "b", name: "Go" }], Adh: [adh("a"), adh("b")] } });
+  t.after(() => world.close());
+  const session = await world.open();
+  const list = session.collection("Asso", {}, { keep: "forever" });
+  session.collection("Adh", { asso: "a" }, { keep: "forever" });
+  await world.settled();
+  world.offline();
+  const [chess, go] = ["a", "b"].map((id) => session.document("Asso", [id], { items: ["Adh"] }));
+  const stops = [chess, go].map((one) => one.subscribe(() => {}));
+  await world.settled();
+  const shown = ({ now, ready }) => [now.doc?.name, now.items.Adh.map(({ name }) => name), ready];
+  assert.deepEqual([chess, go].map(shown), [["Chess", ["Ada"], false], ["Go", [], false]]);
+  session.patch("Asso", ["b"], { name: "Weiqi" });
+  session.delete("Asso", ["a"]);
+  await world.settled();
+  assert.deepEqual([chess, go].map(shown), [[undefined, [], false], ["Weiqi", [], false]]);
+  assert.equal(go.now.doc, list.docs[0], "the same object");
+  world.online();
+  await world.settled();
+  assert.deepEqual([chess, go].map(shown), [[undefined, [], true], ["Weiqi", ["Ada"], true]]);
+  stops.forEach((stop) => stop());
+});
+
 test("the clock sequence: a tree counts its own versions, and is followed by document", async (t) => {
   const ledgers = defineSchema({
     Ledger: { key: ["id"], clock: "sequence", properties: { name: "string" } },

@@ -76,9 +76,9 @@ export class Subscriptions {
     return [...this.#outside.keys()];
   }
 
-  /** Those that the core does not have, and that may show a document all the same. */
+  /** Those that may show a document which another def holds: the core does not have them, or they are not loaded. */
   get guests(): readonly string[] {
-    return [...this.#outside.keys(), ...this.#covered.keys()];
+    return [...this.#outside.keys(), ...this.#covered.keys(), ...this.#whole];
   }
 
   /** Whether the core has this one. */

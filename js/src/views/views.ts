@@ -313,13 +313,16 @@ export class Views {
     if (known ? !known.isCurrent : rest === 0) this.#subscriptions.begin(def, rest);
     if (known) return known;
     const subscriptions = this.#subscriptions;
-    const listing = (all: boolean | undefined): ReturnType<Core["changes"]> => {
+    const listing = (all?: boolean): ReturnType<Core["changes"]> => {
+      // A document that another def holds may come and go, which is no change of this def.
+      if (all !== undefined && !subscriptions.guests.includes(def)) return this.#core.changes(def, all);
+      const listed = this.#core.list(def);
       const found = subscriptions.found(def);
-      if (found === undefined) return all === undefined ? this.#core.list(def) : this.#core.changes(def, all);
-      return { ids: Uint32Array.of(...(found ? [found] : [])), ready: found !== 0, whole: found !== 0, v: 0, lease: 0 };
+      const ready = !!found;
+      return found === undefined ? listed : { ...listed, ready, whole: ready };
     };
     const view = new View(def, className, this.#classes[className]?.key ?? [], {
-      core: { list: () => listing(undefined), changes: (_, all) => listing(all) },
+      core: { list: () => listing(), changes: (_, all) => listing(all) },
       documents: this.#documents,
       onError: this.#onError,
       reasonOf: (of) => subscriptions.reasonOf(of),

@@ -12,4 +12,4 @@ mod visibility;
 
 pub use indexes::check_query;
 pub use readings::{Read, Reads};
-pub use visibility::{Changes, changes, find, list};
+pub use visibility::{Changes, changes, find, held, list};

@@ -81,7 +81,7 @@ pub fn find(ctx: &Ctx, class: &Name, pk: &Pk) -> Option<u32> {
 }
 
 /// The id of the document that a def names by its pk, if the application sees it and a def holds it: this one or another.
-fn held(ctx: &Ctx, def: &Def) -> Option<u32> {
+pub fn held(ctx: &Ctx, def: &Def) -> Option<u32> {
     let DefKind::Document(pk) = def.kind() else { return None };
     // Nobody could subscribe to some, such as a single item of the clock `sequence`.
     ctx.memory.schema().check_def(def).ok()?;

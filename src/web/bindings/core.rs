@@ -112,12 +112,15 @@ impl Core {
         value(list)
     }
 
-    /// The documents held for a def: `Listing`. If nobody subscribes to it: the document that it names, if another def holds
-    /// that.
+    /// The documents held for a def: `Listing`. If nobody subscribes to it, or it is not loaded: the document that it names, if
+    /// another def holds that.
     pub fn list(&self, def: &str) -> Thrown<JsValue> {
         let def: Def = def.parse().map_err(thrown)?;
-        let listing = self.inner.driver.with(|machine| machine.list(&def)).map_err(thrown)?;
-        let (ids, ..) = listing.unwrap_or_default();
+        let ids = self.inner.driver.with(|machine| match machine.list(&def) {
+            Some((ids, is_loaded, _)) if is_loaded || !ids.is_empty() => ids,
+            _ => machine.held(&def).into_iter().collect(),
+        });
+        let ids = ids.map_err(thrown)?;
         Ok(self.listing(&def, &ids)?.into())
     }
 

@@ -46,6 +46,25 @@ test("one call tells all that a reply changes, and `now` is the same object unti
   assert.equal(seen.length, 2);
 });
 
+test("a document that a list holds is shown while it is not loaded with its items, as with no network", async () => {
+  const { session, core, composite } = await open();
+  session.live("Tree", {}, () => {});
+  core.put("Tree", { name: "t", height: 1 });
+  core.becomeReady("Tree");
+  await settled();
+  const { callback, calls } = recorder();
+  composite.subscribe(callback);
+  const alone = (height) => [{ doc: { name: "t", height }, items: { Twig: [], Vine: [] } }, { ready: false, whole: false, error: undefined }];
+  assert.deepEqual(await calls(1), alone(1));
+  core.put("Tree", { name: "t", height: 2 });
+  assert.deepEqual(await calls(2), alone(2));
+  core.remove("Tree", "t");
+  assert.equal((await calls(3))[0].doc, undefined);
+  core.put(tree, { name: "t", height: 3 });
+  for (const def of [tree, twigs, vine]) core.becomeReady(def);
+  assert.deepEqual((await calls(4))[0].doc, { name: "t", height: 3 });
+});
+
 test("a tree that comes in several replies is not whole until it is", async () => {
   const { core, composite } = await open();
   const { callback, calls } = recorder();
