@@ -62,7 +62,7 @@ endef
 
 CORE := Cargo.toml Cargo.lock cipher/Cargo.toml $(shell find src cipher -name '*.rs')
 API := package.json tsconfig.json tsconfig.build.json Cargo.toml CHANGELOG.md LICENSE-MIT LICENSE-APACHE \
-  $(shell find js/src -name '*.ts') $(shell find handler -name '*.mjs' -o -name '*.d.ts') js/cli/schema-command.mjs js/README.md
+  $(shell find js/src -name '*.ts') $(shell find handler -name '*.mjs' -o -name '*.d.ts') js/cli/schema-command.mjs js/README.md $(shell find js/skills -type f)
 PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -path '*/node_modules/*')
 PARTS :=
 SEEDS ?= 100000

@@ -70,7 +70,7 @@ const manifest = {
     "./package.json": "./package.json",
   },
   bin: Object.fromEntries(ENTRIES.filter(({ bin }) => bin).map(({ name, bin }) => [bin, `${name}.js`])),
-  files: [...modules(), "**/*.d.ts", "cjs/package.json", WASM.file, "LICENSE-*", "CHANGELOG.md"],
+  files: [...modules(), "**/*.d.ts", "cjs/package.json", WASM.file, "LICENSE-*", "CHANGELOG.md", "skills"],
   engines: { node: ">=20" },
   peerDependencies: peers,
   // An application installs the framework that it uses.

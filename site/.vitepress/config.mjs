@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig } from "vitepress";
+import llmstxt from "vitepress-plugin-llms";
 
 import { GROUPS, PAGES } from "../build/pages.mjs";
 
@@ -34,12 +35,28 @@ function fenceIndented(state) {
   }
 }
 
+const LIST_OF_PAGES = `# Escale
+
+> An SDK for web applications that work with no network: it keeps the user's part of a server's data on the device, encrypted,
+> and in step with the server.
+
+Begin with *Getting started*, *Modelling your data* and the *Cookbook*: most of their code is programs that the tests run.
+The npm package has a skill, \`node_modules/escale/skills/escale/SKILL.md\`, and its \`.d.ts\` files are the reference of the API.
+*Error codes* has a cure for each code that an \`EscaleError\` can bear.
+
+## Pages
+
+{toc}
+`;
+
 export default defineConfig({
   title: "Escale",
   description: "Web applications that work offline",
   lang: "en",
   base: "/docs/",
   head: [["link", { rel: "icon", href: "/docs/favicon.svg" }]],
+  // Each page as Markdown, and the list of them, for coding agents. One file with all pages would be too long to read.
+  vite: { plugins: [llmstxt({ injectLLMHint: false, generateLLMsFullTxt: false, customLLMsTxtTemplate: LIST_OF_PAGES })] },
   srcDir: "pages",
   outDir: "dist",
   cacheDir: ".vitepress/cache",

@@ -3,7 +3,7 @@
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-import { asPage } from "./links.mjs";
+import { asPage, descriptionOf } from "./links.mjs";
 import { pages, PAGES, ROOT } from "./pages.mjs";
 
 const known = await pages();
@@ -11,7 +11,8 @@ const assets = new Map();
 
 await rm(PAGES, { recursive: true, force: true });
 for (const [path, page] of known) {
-  await write(page, asPage(await readFile(join(ROOT, path), "utf8"), path, known, assets));
+  const text = asPage(await readFile(join(ROOT, path), "utf8"), path, known, assets);
+  await write(page, `---\ndescription: ${JSON.stringify(descriptionOf(text))}\n---\n\n${text}`);
 }
 for (const [source, asset] of assets) {
   await mkdir(dirname(join(PAGES, asset)), { recursive: true });

@@ -42,3 +42,17 @@ function relative(from, to) {
   const path = posix.relative(from, to);
   return path.startsWith(".") ? path : `./${path}`;
 }
+
+/** The first sentences of a page, without markup: at most so many characters, for lists of pages. */
+export function descriptionOf(text, max = 200) {
+  const paragraphs = text.replace(/^# .*$/m, "").split(/\n\s*\n/).map((paragraph) => paragraph.trim());
+  const first = paragraphs.find((paragraph) => /^(?!```)[\p{L}\p{N}`"[*]/u.test(paragraph)) ?? "";
+  const plain = first.replace(LINK, "$2").replace(/[`*]/g, "").replace(/\s+/g, " ");
+  const [head = "", ...rest] = plain.split(/(?<=[.:]) /);
+  let description = head;
+  for (const sentence of rest) {
+    if (description.length + sentence.length >= max) break;
+    description += ` ${sentence}`;
+  }
+  return description.replace(/:$/, ".");
+}

@@ -101,6 +101,13 @@ for (const [page, schema] of Object.entries(PAGES)) {
   });
 }
 
+test("the program of the skill in the package runs", { timeout: 90_000 }, async (t) => {
+  const code = programOf(await readFile(join(ROOT, "js/skills/escale/SKILL.md"), "utf8"));
+  const server = await (await makeServer(t, { schema: schemaIn(code) })).start();
+  const shown = await run(t, "the skill", code, server);
+  assert.deepEqual(shown.slice(-2), [1, 1], "the write in the world of the tests");
+});
+
 test("a program that fails, or that waits for ever, is seen", { timeout: 90_000 }, async (t) => {
   await assert.rejects(run(t, "a failure", 'throw new Error("planted")'), /planted/);
   await assert.rejects(run(t, "a promise without an end", "await new Promise(() => {});"), /a promise without an end failed/);

@@ -5,7 +5,7 @@ import { join, posix } from "node:path";
 import { test } from "node:test";
 
 import { adviceOf, codesOf, errorsPage, textOf } from "../build/errors.mjs";
-import { asPage } from "../build/links.mjs";
+import { asPage, descriptionOf } from "../build/links.mjs";
 import { GROUPS, pages } from "../build/pages.mjs";
 import { openBrowser } from "../../tests/e2e/support/browser.mjs";
 import { ROOT } from "../../tests/e2e/support/paths.mjs";
@@ -34,6 +34,18 @@ test("every document is a page", async () => {
   const top = [...known.values()].filter((page) => !page.includes("/") || page.startsWith("guides/"));
   const isListed = (page) => listed.includes(page) || (page.startsWith("guides/") && listed.includes("guides/*"));
   assert.deepEqual(top.filter((page) => !isListed(page)), [], "each is in the navigation");
+});
+
+test("each page is there as Markdown, and the list for coding agents says what is in it", async () => {
+  const list = await readFile(join(DIST, "llms.txt"), "utf8");
+  const named = new Map([...list.matchAll(/^- \[[^\]]+\]\(\/docs\/(\S+?)\)(?:: (.+))?$/gm)].map(([, page, description]) => [page, description]));
+  for (const name of named.keys()) assert.ok(files.includes(name), name);
+  for (const page of (await pages()).values()) {
+    const name = page.replace(/(.)\/index\.md$/, "$1.md");
+    const description = named.get(name);
+    assert.ok(description && /\.$/.test(description) && description.length <= 250, `${name}: ${description}`);
+    assert.match(await readFile(join(DIST, name), "utf8"), /^# /m, name);
+  }
 });
 
 test("every link and every anchor leads somewhere", () => {
@@ -109,6 +121,25 @@ test("links between documents become links between pages", () => {
   assert.equal(page("![p](p.png)"), "![p](./p.png)");
   assert.deepEqual([...assets], [["docs/p.png", "p.png"]]);
   assert.equal(page("```\n[x](../README.md)\n```"), "```\n[x](../README.md)\n```", "code stays");
+});
+
+test("a description is the first sentences of a page, without markup", () => {
+  const of = (text) => descriptionOf(`# Title\n\n${text}\n\n## Next\n`, 30);
+  assert.equal(of("One *is* [here](a.md#b). Two."), "One is here. Two.");
+  assert.equal(of("A version 1.2 of `x`. This one is too long."), "A version 1.2 of x.");
+  assert.equal(of("![p](p.png)\n\nThree readers:\n\n- a"), "Three readers.");
+  assert.equal(of("\n\n```js\ncode\n```"), "");
+});
+
+test("the skill of the package is a skill, and each entry that it names is one", async () => {
+  const text = await readFile(join(ROOT, "js/skills/escale/SKILL.md"), "utf8");
+  const [, head, body] = /^---\n([^]*?)\n---\n([^]*)$/.exec(text);
+  const fields = Object.fromEntries(head.split("\n").map((line) => /^(\w+): (.*)$/.exec(line).slice(1)));
+  assert.equal(fields.name, "escale", "the name of its folder");
+  assert.ok(fields.description.length <= 1_024 && body.split("\n").length < 500);
+  const exported = Object.keys(JSON.parse(await readFile(join(ROOT, "pkg/package.json"), "utf8")).exports);
+  for (const [, entry] of body.matchAll(/["`]escale\/([\w-]+)["`]/g)) assert.ok(exported.includes(`./${entry}`), entry);
+  for (const [, page] of body.matchAll(/`([\w/-]+\.md)`/g)) assert.ok(files.includes(page), page);
 });
 
 test("the API reference has each export, with its example", async () => {

@@ -15,10 +15,10 @@ before(async () => {
 });
 after(() => project.remove());
 
-test("it holds one wasm, the modules of each entry with their types, a README and both licences", async () => {
+test("it holds one wasm, the modules of each entry with their types, a README, a skill and both licences", async () => {
   const files = project.packed.files.map(({ path }) => path).sort();
   const others = files.filter((path) => !path.endsWith(".d.ts"));
-  const texts = ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "package.json", "cjs/package.json"];
+  const texts = ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "package.json", "cjs/package.json", "skills/escale/SKILL.md"];
   assert.deepEqual(others, [...texts, WASM.file, ...modules()].sort());
   const typed = [MAIN, ...ENTRIES].flatMap(({ name }) => [`${name}.d.ts`, `cjs/${name}.d.ts`]);
   assert.deepEqual(typed.filter((name) => !files.includes(name)), []);
