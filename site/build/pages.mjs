@@ -26,7 +26,7 @@ export async function pages() {
 
 /** The groups of the navigation. A page that does not exist is left out; a guide that is named nowhere comes last. */
 export const GROUPS = [
-  ["Start", ["guides/getting-started.md", "overview.md", "guides/comparison.md", "guides/moving.md"]],
+  ["Start", ["guides/getting-started.md", "overview.md", "guides/comparison.md", "guides/moving.md", "guides/from-rxdb.md", "guides/from-watermelondb.md", "guides/from-replicache.md"]],
   [
     "Guides",
     ["guides/modelling.md", "guides/cookbook.md", "frameworks.md", "guides/react.md", "guides/vue.md", "guides/svelte-and-solid.md", "guides/accounts.md", "guides/rights.md", "guides/assigned-to-me.md", "guides/signing-out.md", "guides/files.md", "offline.md", "guides/own-server.md", "guides/*"],

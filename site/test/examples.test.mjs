@@ -82,6 +82,10 @@ for (const guide of guides) {
   codes.push(code);
   test(`the program of docs/guides/${guide} runs`, { timeout: 90_000 }, async (t) => {
     let server;
+    if (guide.startsWith("from-")) {
+      server = await start({ schema: schemaIn(code) });
+      t.after(() => server.stop());
+    }
     if (guide in ON_REFERENCE) server = await (await makeServer(t, { schema: ON_REFERENCE[guide] })).start();
     let invitation;
     if (WITH_ACCOUNTS.has(guide)) {
