@@ -9,7 +9,8 @@ export const PAGES = fileURLToPath(new URL("../pages", import.meta.url));
 /** Documents outside of docs/, by the pages that they become. */
 const OUTSIDE = {
   "README.md": "overview.md", "ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "STYLE.md": "style.md",
-  "DEPENDENCIES.md": "dependencies.md", "bench/results/tables.md": "performance-tables.md", "bench/results/history.md": "performance-history.md",
+  "DEPENDENCIES.md": "dependencies.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security-policy.md",
+  "bench/results/tables.md": "performance-tables.md", "bench/results/history.md": "performance-history.md",
 };
 
 /** Every page that is a file of the repository: its path there, and its path in the site. */
@@ -33,5 +34,5 @@ export const GROUPS = [
   ],
   ["Tools", ["bundlers.md", "devtools.md", "testing-your-app.md", "conformance.md"]],
   ["Reference", ["api/index.md", "schema.md", "writes.md", "subscriptions.md", "rights.md", "status.md", "errors.md", "service-worker.md", "protocol.md", "server.md", "handler.md", "format.md", "rules.md", "security.md"]],
-  ["Inside", ["architecture.md", "decisions/index.md", "performance.md", "performance-tables.md", "performance-history.md", "reliability.md", "testing.md", "mutants.md", "style.md", "dependencies.md", "changelog.md"]],
+  ["Inside", ["architecture.md", "decisions/index.md", "performance.md", "performance-tables.md", "performance-history.md", "reliability.md", "testing.md", "mutants.md", "contributing.md", "style.md", "security-policy.md", "dependencies.md", "changelog.md"]],
 ];
