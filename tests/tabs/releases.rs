@@ -261,6 +261,35 @@ fn r92_an_amendment_by_another_release_is_still_judged_by_the_policy_of_the_firs
     assert!(op.changes.iter().flatten().all(|change| change.if_version.is_some()), "it expects a version");
 }
 
+/// The policies of a refused batch stay with its amendment. A class that the batch did not name was not among them: the amendment
+/// replaced the work of others there without a word.
+#[test]
+fn r92_an_amendment_expects_a_version_in_each_class_that_it_names() {
+    let device = MemoryDevice::shared();
+    let mut tab = Tab::open(&device, 1, Policy::Merge, Limits::default());
+    settle(&mut tab);
+    lead(&mut tab);
+    let mut server = ModelServer::new(Habits::of(80), 1, NOW);
+    for class in ["Doc", "Note"] {
+        tab.feed(Event::Subscribe(Def::class_of(&name(class))), NOW);
+    }
+    settle(&mut tab);
+    serve(&mut server, &mut tab);
+    let batch = |parts: Vec<Value>| {
+        let part = |args: Value| Value::from([("name", "doc.put".into()), ("args", args)]);
+        Value::from([("ops", Value::Array(parts.into_iter().map(part).collect()))])
+    };
+    write(&mut tab, 0, "batch", batch(vec![put(true)]), vec![]);
+    serve(&mut server, &mut tab);
+    assert!(tab.machine.refused_op(&id(0)).is_ok());
+    let args = batch(vec![put(false), note()]);
+    tab.feed(Event::Amend { id: id(0), new: id(1), args: Some(args) }, NOW);
+    let [(op, _)] = tab.machine.operations()[..] else { panic!("one operation") };
+    let changes: Vec<_> = op.changes.iter().flatten().collect();
+    assert_eq!(changes.len(), 2);
+    assert!(changes.iter().all(|change| change.if_version.is_some()), "{changes:?}");
+}
+
 /// Its session opens over a store of an older release, whose tab leads. The driver takes the lead for it.
 #[test]
 fn a_session_that_knows_more_than_the_leader_is_ahead_of_it() {

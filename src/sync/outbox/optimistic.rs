@@ -418,8 +418,13 @@ fn pin_expected_version(
             let op = table.op_mut(order).expect("the operation is there");
             return op.keep_base(class, &change.key.1, before);
         }
-        // Each policy but `Overwrite` is noted.
-        None if table[order].is_taken_in || table[order].state.issued.policy(&class).is_none() => return,
+        None if table[order].is_taken_in => return,
+        // An amendment has the policies of the operation before it, and may name classes that this one did not.
+        None if table[order].state.issued.policy(&class).or(Some(app.policy(&class)))
+            == Some(Policy::Overwrite) =>
+        {
+            return;
+        }
         None => {}
     }
     // An operation that only read the document gives it no version.
