@@ -111,7 +111,10 @@ export class FakeCore {
     return [...this.#defs.keys()];
   }
   list(def) {
-    this.calls.push(["list", def]);
+    this.calls.push(["list", def], ["list whole", def]);
+    return this.#listing(def);
+  }
+  #listing(def) {
     if (!this.#defs.has(def)) return { ids: this.#foundElsewhere(def), ready: false, whole: false, v: 0, lease: 0 };
     const { byKey, ready, torn } = this.#subscribed(def);
     const whole = ready && !torn;
@@ -128,7 +131,8 @@ export class FakeCore {
   changes(def, all) {
     const held = this.#subscribed(def);
     const { given } = held;
-    const listing = this.list(def);
+    this.calls.push(["list", def]);
+    const listing = this.#listing(def);
     const now = new Set(listing.ids);
     held.given = now;
     if (all || !given) return listing;

@@ -4,7 +4,7 @@
  * documents (R94).
  */
 
-import type { Core } from "../wasm/core.js";
+import type { Core, Listing } from "../wasm/core.js";
 import { raise, type EscaleError } from "../base/errors.js";
 import type { QueryState } from "../schema/query.js";
 import type { LiveStatus } from "../session/status.js";
@@ -16,7 +16,7 @@ import { notLoaded } from "./waiting.js";
 /** Subscriptions of a session: as many as a socket takes, the bound of `src/limits.rs`. */
 const SUBS_MAX = 1_000;
 
-type SubscriptionsCore = Pick<Core, "list" | "memory" | "subscribe" | "subscriptions">;
+type SubscriptionsCore = Pick<Core, "changes" | "list" | "memory" | "subscribe" | "subscriptions">;
 
 /** The lists of the session. */
 export interface Lists {
@@ -43,6 +43,8 @@ export class Subscriptions {
   readonly #covered = new Map<string, number>();
   /** Those that may not be covered: the documents that come in one state with their items. */
   readonly #whole = new Set<string>();
+  /** Those of them that were not loaded when they were listed last. */
+  readonly #unloaded = new Set<string>();
   /** The classes whose covered documents may have left. */
   readonly #stale = new Set<string>();
   /** Those that the core has, during the present call. Later, other tabs may have begun some or ended some. */
@@ -78,7 +80,7 @@ export class Subscriptions {
 
   /** Those that may show a document which another def holds: the core does not have them, or they are not loaded. */
   get guests(): readonly string[] {
-    return [...this.#outside.keys(), ...this.#covered.keys(), ...this.#whole];
+    return [...this.#outside.keys(), ...this.#covered.keys(), ...this.#unloaded];
   }
 
   /** Whether the core has this one. */
@@ -121,6 +123,7 @@ export class Subscriptions {
   /** The document of a def and its items come in one state: it has a subscription of its own. */
   needWhole(def: string): void {
     this.#whole.add(def);
+    this.#unloaded.add(def);
     this.uncover(def);
   }
 
@@ -173,7 +176,7 @@ export class Subscriptions {
 
   #forget(def: string): void {
     this.#wanted = undefined;
-    for (const defs of [this.#begun, this.#waiting, this.#outside, this.#covered]) defs?.delete(def);
+    for (const defs of [this.#begun, this.#waiting, this.#outside, this.#covered, this.#unloaded]) defs?.delete(def);
     this.heard();
   }
 
@@ -196,6 +199,20 @@ export class Subscriptions {
         // The core has just died: the next one is asked.
       }
     });
+  }
+
+  /** The documents of a def, or of another one that holds the document which it names. */
+  list(def: string): Listing {
+    const listed = this.#core.list(def);
+    if (listed.ready) this.#unloaded.delete(def);
+    const found = this.found(def);
+    const ready = !!found;
+    return found === undefined ? listed : { ...listed, ready, whole: ready };
+  }
+
+  /** The changes of a def since the last call. A document that another def holds may come and go: that is listed each time. */
+  changes(def: string, all: boolean): ReturnType<Core["changes"]> {
+    return this.guests.includes(def) ? this.list(def) : this.#core.changes(def, all);
   }
 
   /** The document of a def that the core does not have, if another def holds it: 0 if none does. Undefined for all others. */

@@ -35,13 +35,14 @@ interface Listener {
 
 /** The parts that a view uses. */
 export interface ViewContext {
-  core: Pick<Core, "changes" | "list">;
+  subscriptions: Pick<Core, "changes" | "list"> & {
+    /** Why a subscription is refused; none if it is not. */
+    reasonOf(def: string): EscaleError | undefined;
+    /** The reason why nothing is loaded, in `avion`. */
+    noServer(): EscaleError | undefined;
+  };
   documents: Pick<Documents, "load">;
   onError: (error: unknown) => void;
-  /** Why a subscription is refused; none if it is not. */
-  reasonOf(def: string): EscaleError | undefined;
-  /** The reason why nothing is loaded, in `avion`. */
-  noServer(): EscaleError | undefined;
 }
 
 /** No documents. */
@@ -107,9 +108,9 @@ export class View {
   /** Why the documents may be incomplete: a refusal, or in `avion` that they were never loaded. */
   get error(): EscaleError | undefined {
     if (this.#ended) return undefined;
-    const reason = this.#context.reasonOf(this.def);
+    const reason = this.#context.subscriptions.reasonOf(this.def);
     if (reason || this.#ready) return reason;
-    const noServer = this.#context.noServer();
+    const noServer = this.#context.subscriptions.noServer();
     return noServer && !this.isLoaded() ? noServer : undefined;
   }
 
@@ -126,7 +127,7 @@ export class View {
   /** Whether a complete load has finished, even if the documents are not read yet. */
   isLoaded(): boolean {
     try {
-      return this.#ready || this.#context.core.list(this.def).ready;
+      return this.#ready || this.#context.subscriptions.list(this.def).ready;
     } catch {
       // The core has just died: the next one knows.
       return true;
@@ -278,7 +279,7 @@ export class View {
     const isLost = this.#isLost;
     // Until the core has answered.
     this.#isLost = true;
-    const listing = this.#context.core.changes(this.def, isLost);
+    const listing = this.#context.subscriptions.changes(this.def, isLost);
     this.#isLost = false;
     if (!listing.left) this.#wanted.clear();
     for (const id of listing.left ?? this.#held.keys()) this.#leave(id);

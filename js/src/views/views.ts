@@ -312,21 +312,10 @@ export class Views {
     const rest = this.#leases.atRest(def);
     if (known ? !known.isCurrent : rest === 0) this.#subscriptions.begin(def, rest);
     if (known) return known;
-    const subscriptions = this.#subscriptions;
-    const listing = (all?: boolean): ReturnType<Core["changes"]> => {
-      // A document that another def holds may come and go, which is no change of this def.
-      if (all !== undefined && !subscriptions.guests.includes(def)) return this.#core.changes(def, all);
-      const listed = this.#core.list(def);
-      const found = subscriptions.found(def);
-      const ready = !!found;
-      return found === undefined ? listed : { ...listed, ready, whole: ready };
-    };
     const view = new View(def, className, this.#classes[className]?.key ?? [], {
-      core: { list: () => listing(), changes: (_, all) => listing(all) },
+      subscriptions: this.#subscriptions,
       documents: this.#documents,
       onError: this.#onError,
-      reasonOf: (of) => subscriptions.reasonOf(of),
-      noServer: () => subscriptions.noServer(),
     });
     this.#byDef.set(def, view);
     return view;

@@ -63,6 +63,11 @@ test("a document that a list holds is shown while it is not loaded with its item
   core.put(tree, { name: "t", height: 3 });
   for (const def of [tree, twigs, vine]) core.becomeReady(def);
   assert.deepEqual((await calls(4))[0].doc, { name: "t", height: 3 });
+  // Once it is loaded, a change of another document is no change of it: it is not listed again.
+  const listed = core.called("list whole");
+  core.put("Tree", { name: "u", height: 4 });
+  await settled();
+  assert.equal(core.called("list whole"), listed);
 });
 
 test("a tree that comes in several replies is not whole until it is", async () => {
