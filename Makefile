@@ -96,7 +96,7 @@ test: clock rust pkg/package.json
 else
 test: clock package www/dist/index.html browsers postgres
 endif
-	@ESCALE_SEEDS=same scripts/test $(PARTS)
+	@ESCALE_SEEDS=$(or $(ESCALE_SEEDS),same) scripts/test $(PARTS)
 
 proof: npm
 	@node scripts/proofs/run.mjs

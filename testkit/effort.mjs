@@ -17,8 +17,8 @@ export function count(variable, usual, env = process.env) {
  * or a new one.
  */
 export function startSeed({ ESCALE_SEED: given, ESCALE_SEEDS: which } = process.env) {
-  if (which && which !== "same") throw new Error(`ESCALE_SEEDS is same or not set: ${which}`);
-  if (!given) return which ? 1 : Math.floor(Math.random() * 2 ** 31);
+  if (which && which !== "same" && which !== "new") throw new Error(`ESCALE_SEEDS is same, new or not set: ${which}`);
+  if (!given) return which === "same" ? 1 : Math.floor(Math.random() * 2 ** 31);
   if (!/^\d+$/.test(given)) throw new Error(`ESCALE_SEED is a number: ${given}`);
   return Number(given);
 }

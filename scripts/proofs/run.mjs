@@ -96,7 +96,9 @@ export async function prove({ proofs = PROOFS, folder = process.cwd(), env = pro
   const state = join(folder, "target/proof");
   mkdirSync(state, { recursive: true });
   const done = doneIn(state);
-  const childEnv = Object.fromEntries(Object.entries(env).filter(([name]) => ![...OWN, ...VARIABLES].includes(name)));
+  const others = Object.entries(env).filter(([name]) => ![...OWN, ...VARIABLES].includes(name));
+  // Some proofs are parts of `make test`, which would play the same histories again.
+  const childEnv = { ...Object.fromEntries(others), ESCALE_SEEDS: "new" };
   const failures = [];
   const play = async (piece) => {
     console.log(`-- ${piece.id}: ${piece.command}`);

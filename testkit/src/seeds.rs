@@ -42,8 +42,8 @@ pub fn start() -> u64 {
     given().unwrap_or_else(|| match std::env::var("ESCALE_SEEDS").ok().as_deref() {
         Some("same") => 1,
         // Short, because people type it.
-        None | Some("") => RandomState::new().hash_one("a seed") & 0xffff_ffff,
-        Some(other) => panic!("ESCALE_SEEDS is same or not set: {other}"),
+        None | Some("" | "new") => RandomState::new().hash_one("a seed") & 0xffff_ffff,
+        Some(other) => panic!("ESCALE_SEEDS is same, new or not set: {other}"),
     })
 }
 

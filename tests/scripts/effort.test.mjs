@@ -20,7 +20,7 @@ test("the same seeds are played in `make test`, a given one before others, and n
   assert.equal(startSeed({ ESCALE_SEEDS: "same" }), 1);
   assert.equal(startSeed({ ESCALE_SEEDS: "same", ESCALE_SEED: "17" }), 17);
   assert.equal(startSeed({ ESCALE_SEED: "0" }), 0);
-  assert.ok(new Set(Array.from({ length: 10 }, () => startSeed({}))).size > 1);
-  assert.throws(() => startSeed({ ESCALE_SEEDS: "sane" }), /ESCALE_SEEDS is same/);
+  for (const env of [{}, { ESCALE_SEEDS: "new" }]) assert.ok(new Set(Array.from({ length: 10 }, () => startSeed(env))).size > 1);
+  assert.throws(() => startSeed({ ESCALE_SEEDS: "sane" }), /ESCALE_SEEDS is same, new/);
   assert.throws(() => startSeed({ ESCALE_SEED: "one" }), /ESCALE_SEED is a number/);
 });
