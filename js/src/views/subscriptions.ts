@@ -205,19 +205,24 @@ export class Subscriptions {
   list(def: string): Listing {
     const listed = this.#core.list(def);
     if (listed.ready) this.#unloaded.delete(def);
-    const found = this.found(def);
-    const ready = !!found;
-    return found === undefined ? listed : { ...listed, ready, whole: ready };
+    if (!this.#isElsewhere(def)) return listed;
+    const ready = listed.ids.length > 0;
+    return { ...listed, ready, whole: ready };
   }
 
   /** The changes of a def since the last call. A document that another def holds may come and go: that is listed each time. */
   changes(def: string, all: boolean): ReturnType<Core["changes"]> {
-    return this.guests.includes(def) ? this.list(def) : this.#core.changes(def, all);
+    return this.#isElsewhere(def) || this.#unloaded.has(def) ? this.list(def) : this.#core.changes(def, all);
   }
 
   /** The document of a def that the core does not have, if another def holds it: 0 if none does. Undefined for all others. */
   found(def: string): number | undefined {
-    return this.#outside.has(def) || this.#covered.has(def) ? this.#held(def) : undefined;
+    return this.#isElsewhere(def) ? this.#held(def) : undefined;
+  }
+
+  /** Whether the core does not have a def, although somebody shows it. */
+  #isElsewhere(def: string): boolean {
+    return this.#outside.has(def) || this.#covered.has(def);
   }
 
   #held(def: string): number {
