@@ -7,9 +7,7 @@
 export function count(variable, usual, env = process.env) {
   const { ESCALE_EFFORT: effort, [variable]: given } = env;
   if (effort && effort !== "proof") throw new Error(`ESCALE_EFFORT is proof or not set: ${effort}`);
-  if (!given) return effort ? usual * 10 : usual;
-  if (!/^\d+$/.test(given)) throw new Error(`${variable} is a number: ${given}`);
-  return Number(given);
+  return given ? numberOf(variable, given) : effort ? usual * 10 : usual;
 }
 
 /**
@@ -18,7 +16,10 @@ export function count(variable, usual, env = process.env) {
  */
 export function startSeed({ ESCALE_SEED: given, ESCALE_SEEDS: which } = process.env) {
   if (which && which !== "same" && which !== "new") throw new Error(`ESCALE_SEEDS is same, new or not set: ${which}`);
-  if (!given) return which === "same" ? 1 : Math.floor(Math.random() * 2 ** 31);
-  if (!/^\d+$/.test(given)) throw new Error(`ESCALE_SEED is a number: ${given}`);
+  return given ? numberOf("ESCALE_SEED", given) : which === "same" ? 1 : Math.floor(Math.random() * 2 ** 31);
+}
+
+function numberOf(variable, given) {
+  if (!/^\d+$/.test(given)) throw new Error(`${variable} is a number: ${given}`);
   return Number(given);
 }
