@@ -36,6 +36,7 @@ pub trait Application {
 
 /// The policy by which a conflict of an operation is resolved: that of the release which issued it. If this release has no
 /// function where that one has, the user decides.
+#[inline(never)] // Several callers: copies of it cost the page a kilobyte.
 pub fn policy_of(app: &dyn Application, op: &PendingOp, class: &Name) -> Policy {
     let here = app.policy(class);
     match op.state.issued.policy(class) {

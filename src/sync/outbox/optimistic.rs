@@ -4,7 +4,7 @@
 //! The table keeps the work that is due. `stale` has the documents whose operations must run again, `fresh`
 //! the operations just issued, and `tops` the result of all operations on each document.
 
-use super::application::{self, Application};
+use super::application::{self, Application, policy_of};
 use super::conflicts::{UNKNOWN, is_rebased};
 use super::retained::PinReading;
 use super::table::PendingOps;
@@ -418,11 +418,7 @@ fn pin_expected_version(
             let op = table.op_mut(order).expect("the operation is there");
             return op.keep_base(class, &change.key.1, before);
         }
-        None if table[order].is_taken_in => return,
-        // An amendment has the policies of the operation before it, and may name classes that this one did not.
-        None if table[order].state.issued.policy(&class).or(Some(app.policy(&class)))
-            == Some(Policy::Overwrite) =>
-        {
+        None if table[order].is_taken_in || policy_of(app, &table[order], &class) == Policy::Overwrite => {
             return;
         }
         None => {}
